@@ -1,0 +1,1 @@
+"""Texts to unit vectors. Knows nothing of the service that uses it."""

@@ -1,0 +1,1 @@
+"""Adapters translate between a library and a port, and decide nothing."""

@@ -1,0 +1,179 @@
+"""The index folder on disk: one locked slot a process, and per workspace a generation and its checkpoint.
+
+A checkpoint holds the exact counts at a sequence number and the size and CRC of every index file. After a
+crash the index may hold more than the checkpoint knows, never less; the log is replayed from there.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from service.adapters.lexical.engine import FORMAT
+from service.adapters.lexical.statistics import Counts, counts_of
+from service.core.tokenize import RULES_VERSION
+from service.errors import ConfigurationError
+from service.model import Workspace
+
+MAX_SLOTS = 64
+_CHECKPOINT = "checkpoint"
+_MUTABLE = frozenset(
+    {"meta.json", ".managed.json", ".tantivy-writer.lock", ".tantivy-meta.lock", _CHECKPOINT}
+)
+VERSION = f"{FORMAT}.{RULES_VERSION}"
+
+
+class DamagedFolder(Exception):
+    """The folder cannot be trusted: a file is missing, altered, or of another database or version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What is known of an index at a sequence number. `leaving` are stale passages not yet removed."""
+
+    seq: int
+    counts: Counts
+    leaving: tuple[int, ...]
+
+
+class Slot:
+    """A folder that this process alone uses. Raises ConfigurationError when every slot is taken."""
+
+    def __init__(self, root: Path) -> None:
+        self._lock, self.path = _take_slot(root)
+
+    def workspace(self, workspace: Workspace) -> "WorkspaceFolder":
+        """The folder of one workspace; any name is a valid folder name."""
+        return WorkspaceFolder(self.path / hashlib.sha256(workspace.encode()).hexdigest()[:32])
+
+    def release(self) -> None:
+        """Let another process have the slot."""
+        self._lock.close()
+
+
+def _take_slot(root: Path) -> tuple[IO[bytes], Path]:
+    for number in range(MAX_SLOTS):
+        path = root / f"slot-{number}"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = (path / "lock").open("wb")
+        except OSError as error:
+            raise ConfigurationError("the lexical index folder cannot be written") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        return lock, path
+    raise ConfigurationError(f"all {MAX_SLOTS} lexical index slots are in use by other processes")
+
+
+@dataclass(slots=True)
+class WorkspaceFolder:
+    """Generations of one workspace's index; the newest complete one is named by its checkpoint."""
+
+    path: Path
+    _known: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def current(self) -> Path | None:
+        """The newest generation with a checkpoint."""
+        complete = [g for g in self._generations() if (g / _CHECKPOINT).exists()]
+        return complete[-1] if complete else None
+
+    def next_generation(self) -> Path:
+        """A new, empty folder for a rebuild."""
+        numbers = [int(g.name[1:]) for g in self._generations()]
+        path = self.path / f"g{max(numbers, default=0) + 1:08d}"
+        path.mkdir(parents=True)
+        return path
+
+    def drop_others(self, keep: Path | None) -> None:
+        """Remove every generation but one."""
+        for generation in self._generations():
+            if generation != keep:
+                shutil.rmtree(generation, ignore_errors=True)
+
+    def save(self, generation: Path, checkpoint: Checkpoint, database_id: str) -> None:
+        """Write a checkpoint so that a crash leaves the old one or the new one. Raises OSError."""
+        body = msgspec.msgpack.encode(
+            {
+                "version": VERSION,
+                "database_id": database_id,
+                "seq": checkpoint.seq,
+                "passages": checkpoint.counts.passages,
+                "length": checkpoint.counts.length,
+                "frequency": checkpoint.counts.frequency,
+                "leaving": checkpoint.leaving,
+                "files": self._digests(generation),
+            }
+        )
+        temporary = generation / f"{_CHECKPOINT}.new"
+        with temporary.open("wb") as file:
+            file.write(zlib.crc32(body).to_bytes(4, "big") + body)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(generation / _CHECKPOINT)
+
+    def load(self, generation: Path, database_id: str, head: int) -> Checkpoint:
+        """The checkpoint of a generation whose files are what they were. Raises DamagedFolder."""
+        try:
+            raw = (generation / _CHECKPOINT).read_bytes()
+            stored = msgspec.msgpack.decode(raw[4:], type=dict[str, object])
+            if zlib.crc32(raw[4:]) != int.from_bytes(raw[:4], "big"):
+                raise DamagedFolder("the checkpoint is damaged")
+            self._check(generation, stored, database_id, head)
+            leaving = tuple(int(key) for key in stored["leaving"])  # type: ignore[attr-defined]
+            return Checkpoint(int(stored["seq"]), counts_of(stored), leaving)  # type: ignore[call-overload]
+        except (OSError, ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
+            raise DamagedFolder("the checkpoint cannot be read") from error
+
+    def _check(self, generation: Path, stored: dict[str, object], database_id: str, head: int) -> None:
+        if stored["version"] != VERSION:
+            raise DamagedFolder("the index was written by another version")
+        if stored["database_id"] != database_id or int(stored["seq"]) > head:  # type: ignore[call-overload]
+            raise DamagedFolder("the index belongs to another database")
+        files = {name: tuple(digest) for name, digest in stored["files"].items()}  # type: ignore[attr-defined]
+        present = self._digests(generation)
+        if any(present[name] != files[name] for name in files.keys() & present.keys()):
+            raise DamagedFolder("an index file was altered")
+
+    def _digests(self, generation: Path) -> dict[str, tuple[int, int]]:
+        """Size and CRC-32 of the immutable files; each is read once."""
+        found = {}
+        for path in sorted(generation.iterdir()):
+            if path.name in _MUTABLE or path.name.startswith(_CHECKPOINT) or path.suffix == ".lock":
+                continue
+            known = self._known.get(str(path))
+            try:
+                size = path.stat().st_size
+                if known is None or known[0] != size:
+                    known = self._known[str(path)] = (size, _crc(path))
+            except FileNotFoundError:  # merged away while we looked
+                continue
+            found[path.name] = known
+        return found
+
+    def _generations(self) -> list[Path]:
+        if not self.path.exists():
+            return []
+        return sorted(path for path in self.path.iterdir() if path.name.startswith("g") and path.is_dir())
+
+
+def _crc(path: Path) -> int:
+    crc = 0
+    for block in _blocks(path):
+        crc = zlib.crc32(block, crc)
+    return crc
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block

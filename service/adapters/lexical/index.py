@@ -1,0 +1,153 @@
+"""The lexical index of every workspace in this process's own folder. Implements LexicalIndex."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from service.adapters.lexical.engine import EngineError, EngineSearcher
+from service.adapters.lexical.folder import Slot
+from service.adapters.lexical.scan import scan_view
+from service.adapters.lexical.shard import Capture, Shard, ShardState, ShardTiming
+from service.core.scoring import TermStatistics, WeightedTerm
+from service.errors import LexicalIndexUnavailable, Unavailable
+from service.model import ContentType, Workspace
+from service.ports.lexical import CandidatePool, CandidateSource, LexicalView, ViewLost
+from service.ports.store import ChangeFeed, ReadSnapshot, Store
+
+SEARCH_THREADS = 2
+MAINTAIN_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalSettings:
+    """Where the index lives and how long anybody waits for it. Times in seconds."""
+
+    folder: Path
+    patience: float = 2.0  # how long a read waits for the index before it reads rows instead
+    scan_bound: int = 5_000  # passages up to which rows are read instead; above it the answer is 503
+    timing: ShardTiming = field(default_factory=ShardTiming)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """What an operator is told of one workspace's index."""
+
+    workspace: Workspace
+    state: ShardState
+    reason: str | None
+    applied: int | None
+    documents: int
+    rebuilds: int
+
+
+class TantivyView:
+    """A view of the index. Implements LexicalView."""
+
+    def __init__(self, shard: Shard, capture: Capture, executor: ThreadPoolExecutor) -> None:
+        self._shard = shard
+        self._searcher: EngineSearcher = capture.searcher
+        self._executor = executor
+        self.seq = capture.seq
+        self.statistics: TermStatistics = capture.statistics
+        self.source = CandidateSource.INDEX
+
+    async def candidates(
+        self, terms: Sequence[WeightedTerm], content_type: ContentType | None, depth: int
+    ) -> CandidatePool:
+        """The best `depth` documents. Raises ViewLost when the index turns out to be damaged."""
+        search = partial(self._searcher.search, terms, self.statistics.mean_length, content_type, depth)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, search)
+        except EngineError as error:
+            await asyncio.shield(asyncio.ensure_future(self._shard.damaged(str(error))))
+            raise ViewLost from error
+
+
+class TantivyLexicalIndex:
+    """One shard a workspace, opened when first asked for."""
+
+    def __init__(self, store: Store, feed: ChangeFeed, settings: LexicalSettings) -> None:
+        self._sources = (store, feed)
+        self._feed = feed
+        self._settings = settings
+        self._slot = Slot(settings.folder)
+        self._shards: dict[Workspace, Shard] = {}
+        self._writer = ThreadPoolExecutor(1, "lexical-write")
+        self._searchers = ThreadPoolExecutor(SEARCH_THREADS, "lexical-search")
+        self._maintenance: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open every known workspace's index and begin the upkeep. Damaged indexes build in the background."""
+        self._maintenance = asyncio.create_task(self._maintain())
+        head = await self._feed.head()
+        for workspace in await self._feed.workspaces():
+            await self._advance(self._shard(workspace), head)
+
+    async def view(self, workspace: Workspace, terms: Sequence[str], snapshot: ReadSnapshot) -> LexicalView:
+        """The index at `snapshot.seq` or later; the rows themselves where it is not usable and they are few."""
+        shard = self._shard(workspace)
+        capture = shard.capture(snapshot.seq, terms)
+        if capture is None:
+            await self._advance(shard, snapshot.seq)
+            capture = shard.capture(snapshot.seq, terms)
+        if capture is not None:
+            return TantivyView(shard, capture, self._searchers)
+        bound = self._settings.scan_bound
+        if await snapshot.count_scorable(workspace, bound + 1) <= bound:
+            return await scan_view(workspace, terms, snapshot)
+        raise LexicalIndexUnavailable("the lexical index is being rebuilt", retry_after=5)
+
+    async def catch_up(self, workspace: Workspace) -> None:
+        """Apply what has been committed so far, without waiting longer than a reader would."""
+        await self._advance(self._shard(workspace), await self._feed.head())
+
+    async def rebuild(self, workspace: Workspace) -> None:
+        """Build a new index from the rows and wait for it; the old one serves meanwhile."""
+        await self._shard(workspace).rebuild()
+
+    def status(self) -> Mapping[Workspace, ShardStatus]:
+        """The shards that are open in this process."""
+        return {
+            workspace: ShardStatus(
+                workspace, shard.state, shard.failure, shard.applied, shard.documents, shard.rebuilds
+            )
+            for workspace, shard in sorted(self._shards.items())
+        }
+
+    async def close(self) -> None:
+        """Save checkpoints and give the folder back."""
+        if self._maintenance is not None:
+            self._maintenance.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._maintenance
+        for shard in self._shards.values():
+            await shard.close()
+        self._writer.shutdown()
+        self._searchers.shutdown()
+        self._slot.release()
+
+    def _shard(self, workspace: Workspace) -> Shard:
+        shard = self._shards.get(workspace)
+        if shard is None:
+            folder = self._slot.workspace(workspace)
+            shard = Shard(workspace, self._sources, folder, self._writer, self._settings.timing)
+            self._shards[workspace] = shard
+        return shard
+
+    async def _advance(self, shard: Shard, target: int) -> None:
+        """Advance for as long as a reader has patience; the work goes on after that."""
+        work = asyncio.ensure_future(shard.advance(target))
+        done, _ = await asyncio.wait({work}, timeout=self._settings.patience)
+        if done:
+            work.result()
+
+    async def _maintain(self) -> None:
+        while True:
+            await asyncio.sleep(MAINTAIN_EVERY_S)
+            for shard in list(self._shards.values()):
+                with suppress(Unavailable):  # the database is away; the next round tries again
+                    await shard.maintain()

@@ -1,0 +1,1 @@
+"""The authoritative rows in SQLite or PostgreSQL, by one code."""

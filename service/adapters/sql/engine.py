@@ -1,0 +1,120 @@
+"""Engines and transactions: one code for SQLite (WAL) and PostgreSQL.
+
+Reads run in a snapshot (SQLite's WAL read transaction, PostgreSQL's REPEATABLE READ). Writes are serial: on
+SQLite by BEGIN IMMEDIATE, on PostgreSQL by locking the one row of the change counter.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import event, make_url
+from sqlalchemy.engine import URL, Connection
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from service.errors import CitewellError, ConfigurationError, StorageFull, StoreUnavailable
+
+BUSY_TIMEOUT_S = 30.0  # how long a write waits for another process's write
+POOL_SIZE = 8
+SQLITE_CACHE_KIB = 16_384  # page cache of one connection
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """A pool for snapshots and a pool for writes on the same database."""
+
+    read: AsyncEngine
+    write: AsyncEngine
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.read.dispose()
+        await self.write.dispose()
+
+
+def database_url(text: str) -> URL:
+    """A URL with the async driver of its database. Raises ConfigurationError for any other database."""
+    try:
+        url = make_url(text)
+    except Exception as error:
+        raise ConfigurationError("the database URL cannot be read") from error
+    match url.get_backend_name():
+        case "sqlite":
+            return url.set(drivername="sqlite+aiosqlite")
+        case "postgresql":
+            return url.set(drivername="postgresql+asyncpg")
+        case other:
+            raise ConfigurationError(f"databases of the kind {other!r} are not supported")
+
+
+def open_engines(url: URL) -> Engines:
+    """Engines for a database. Nothing connects yet."""
+    if url.get_backend_name() == "sqlite":
+        return _sqlite_engines(url)
+    read = create_async_engine(
+        url,
+        isolation_level="REPEATABLE READ",
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_SIZE,
+        pool_pre_ping=True,
+    )
+    write = create_async_engine(
+        url, isolation_level="READ COMMITTED", pool_size=2, max_overflow=2, pool_pre_ping=True
+    )
+    return Engines(read, write)
+
+
+def _sqlite_engines(url: URL) -> Engines:
+    if url.database:
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    arguments = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
+    read = create_async_engine(url, connect_args=arguments, pool_size=POOL_SIZE, max_overflow=0)
+    write = create_async_engine(url, connect_args=arguments, pool_size=1, max_overflow=0)
+    for engine, begin in ((read, "BEGIN"), (write, "BEGIN IMMEDIATE")):
+        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin_with(begin))
+    return Engines(read, write)
+
+
+def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # an acknowledged write survives a power cut
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.execute(f"PRAGMA cache_size=-{SQLITE_CACHE_KIB}")
+    cursor.close()
+
+
+def _begin_with(statement: str) -> Callable[[Connection], None]:
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)
+
+    return begin
+
+
+@asynccontextmanager
+async def begin(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """A transaction whose database errors are the project's own."""
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    except CitewellError:
+        raise
+    except DBAPIError as error:
+        raise _translated(error) from error
+    except (PoolTimeout, OSError) as error:
+        raise StoreUnavailable("the database does not answer") from error
+
+
+def _translated(error: DBAPIError) -> CitewellError:
+    reason = str(error.orig).lower()
+    if "disk is full" in reason or "no space left" in reason:
+        return StorageFull("the database's disk is full; nothing of this request was stored")
+    if isinstance(error, OperationalError) or error.connection_invalidated:
+        return StoreUnavailable("the database does not answer")
+    return StoreUnavailable("the database refused the request")

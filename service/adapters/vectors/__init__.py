@@ -1,0 +1,1 @@
+"""Vector indexes: exact in memory, Qdrant Edge in child processes, and a Qdrant server."""

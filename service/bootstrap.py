@@ -1,0 +1,67 @@
+"""The composition root: the one place where parts are constructed and joined."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from service.adapters.lexical.index import LexicalSettings, TantivyLexicalIndex
+from service.adapters.lexical.shard import ShardTiming
+from service.adapters.sql.engine import database_url, open_engines
+from service.adapters.sql.migrate import upgrade
+from service.adapters.sql.store import SqlStore
+from service.ingest.capture import Capturing
+from service.ingest.lifecycle import Lifecycle
+from service.ingest.tags import Tagging
+from service.search.retrieve import Retriever
+from service.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The use cases of one process, over one database and one index folder."""
+
+    settings: Settings
+    store: SqlStore
+    lexical: TantivyLexicalIndex
+    retriever: Retriever
+    capturing: Capturing
+    lifecycle: Lifecycle
+    tagging: Tagging
+
+
+def utc_now() -> datetime:
+    """The clock of every use case."""
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def application(settings: Settings) -> AsyncIterator[Application]:
+    """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
+    engines = open_engines(database_url(settings.resolved_database_url))
+    try:
+        await upgrade(engines)
+        store = SqlStore(engines)
+        timing = ShardTiming(settings.index_grace, settings.index_checkpoint_every)
+        lexical = TantivyLexicalIndex(
+            store,
+            store,
+            LexicalSettings(
+                settings.data_dir / "lexical", settings.index_patience, settings.scan_bound, timing
+            ),
+        )
+        try:
+            await lexical.start()
+            yield Application(
+                settings=settings,
+                store=store,
+                lexical=lexical,
+                retriever=Retriever(store, lexical),
+                capturing=Capturing(store, lexical, utc_now),
+                lifecycle=Lifecycle(store, lexical, utc_now),
+                tagging=Tagging(store, utc_now),
+            )
+        finally:
+            await lexical.close()
+    finally:
+        await engines.close()

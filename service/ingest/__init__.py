@@ -1,0 +1,1 @@
+"""Write use cases: capture, lifecycle, vocabulary, facet tags, link liveness."""

@@ -1,0 +1,1 @@
+"""Read use cases: one short pipeline each."""

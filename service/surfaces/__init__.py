@@ -1,0 +1,1 @@
+"""Surfaces translate requests into use cases, and answers into HTTP or terminal output."""

@@ -1,0 +1,1 @@
+"""Tests are facts about citewell."""

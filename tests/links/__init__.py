@@ -1,0 +1,1 @@
+"""Link checking, over real sockets."""
