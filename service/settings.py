@@ -15,11 +15,11 @@ class Settings(BaseSettings):
 
     data_dir: Path = Field(default=Path("data"), description="Folder of the embedded database and of the indexes.")
     database_url: str = Field(
-        "",
+        default="",
         description="SQLAlchemy URL; empty means SQLite in the data directory. postgresql:// for PostgreSQL.",
     )
     workspace: str = Field(
-        "default", min_length=1, max_length=200, description="Workspace of the command line."
+        default="default", min_length=1, max_length=200, description="Workspace of the command line."
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
@@ -29,7 +29,7 @@ class Settings(BaseSettings):
         default=2.0, gt=0, description="Seconds a read waits for the lexical index before it reads rows instead."
     )
     scan_bound: int = Field(
-        5_000,
+        default=5_000,
         ge=0,
         description="Passages up to which rows are read while the lexical index is being repaired.",
     )
@@ -40,7 +40,7 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="Seconds between two checkpoints of the index."
     )
     log_level: str = Field(
-        "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="Least severe log line."
+        default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="Least severe log line."
     )
 
     @property

@@ -12,8 +12,8 @@ _LINK_SIGN = re.compile(r"\]\(|://|www\.", re.IGNORECASE)
 _CONTACT = re.compile(r"(?:mailto|tel|sms):", re.IGNORECASE)
 _FILE_SIZE = re.compile(r"\b\d+(?:[.,]\d+)?\s*(?:[kmg]i?b|bytes|pages?|pp)\b", re.IGNORECASE)
 _LIST_MARK = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+", re.MULTILINE)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_LABEL_END = re.compile(r"[:–—→>-]\s*\Z")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_LABEL_END = re.compile(r"[:\u2013\u2014\u2192>-]\s*\Z")
 
 _MARK = "\ufffc"  # U+FFFC, the object replacement character: stands for one link while the rest is read
 
@@ -25,19 +25,66 @@ _MAX_POINTER_WORDS_PER_LINK = 8
 # Only words that announce a link. A word that could carry a fact ("discontinued", "not", "12 Nm") is not
 # here: a passage wrongly called a stub is never found again, a stub wrongly kept merely ranks low.
 _POINTER_WORDS = frozenset(
-    """
-    a about all also and are as at available be below by can click details document documentation documents
-    download downloadable downloads en external file files find following for format free from full further
-    get go here in information is it latest learn link links more next of on online open or our page pages pdf
-    please previous read related resource resources see source the this to version via view visit web webpage
-    website with you your zip doc docx xls xlsx ppt pptx dwg dxf rvt rfa ifc skp csv html txt epub
-    brochure brochures catalog catalogue catalogues certificate certificates data datasheet datasheets
-    declaration drawing drawings flyer guide guides installation instructions leaflet literature manual
-    manuals product sheet sheets spec specification specifications specs technical
-    english french german italian spanish dutch de fr es herunterladen télécharger descargar scarica hier
-    """.split()
+    {"a", "about", "all", "also", "and", "are", "as", "at", "available"}
+    | {"be", "below", "by", "can", "click", "details", "download", "downloadable", "downloads"}
+    | {"external", "find", "following", "for", "from", "full", "further", "get"}
+    | {"go", "here", "in", "information", "is", "it", "latest", "learn", "link"}
+    | {"links", "more", "next", "of", "on", "online", "open", "or", "our"}
+    | {"page", "pages", "please", "previous", "read", "related", "resource", "resources", "see"}
+    | {"source", "the", "this", "to", "version", "via", "view", "visit", "web"}
+    | {"webpage", "website", "with", "you", "your"}
+    | {
+        "brochure",
+        "brochures",
+        "catalog",
+        "catalogue",
+        "catalogues",
+        "certificate",
+        "certificates",
+        "data",
+        "datasheet",
+    }
+    | {
+        "datasheets",
+        "declaration",
+        "document",
+        "documentation",
+        "documents",
+        "drawing",
+        "drawings",
+        "file",
+        "files",
+    }
+    | {
+        "flyer",
+        "format",
+        "guide",
+        "guides",
+        "installation",
+        "instructions",
+        "leaflet",
+        "literature",
+        "manual",
+    }
+    | {
+        "manuals",
+        "product",
+        "sheet",
+        "sheets",
+        "spec",
+        "specification",
+        "specifications",
+        "specs",
+        "technical",
+    }
+    | {"csv", "doc", "docx", "dwg", "dxf", "epub", "html", "ifc", "pdf"}
+    | {"ppt", "pptx", "rfa", "rvt", "skp", "txt", "xls", "xlsx", "zip"}
+    | {"de", "descargar", "dutch", "en", "english", "es", "fr", "french", "german"}
+    | {"herunterladen", "hier", "italian", "scarica", "spanish", "télécharger"}
 )
-_TELLING_WORDS = frozenset("always caution danger do must never no not only shall should warning".split())
+_TELLING_WORDS = frozenset(
+    {"always", "caution", "danger", "do", "must", "never", "no", "not", "only", "shall", "should", "warning"}
+)
 
 
 def is_link_stub(text: str) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -166,17 +167,19 @@ async def _visits(
     urls: Iterable[str], prober: LinkProber, plan: CheckPlan
 ) -> AsyncGenerator[tuple[str, Liveness], None]:
     """What each URL is, as it becomes known; the next visit starts only when one is taken."""
-    running: set[asyncio.Task[tuple[str, Liveness]]] = set()
+    running: list[asyncio.Task[tuple[str, Liveness]]] = []
+    waiting = iter(urls)
     try:
-        for url in urls:
-            running.add(asyncio.create_task(_visit(prober, url)))
-            if len(running) >= plan.concurrency:
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for visit in done:
-                    yield visit.result()
-        while running:
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for visit in done:
+        while True:
+            for url in islice(waiting, plan.concurrency - len(running)):
+                running.append(asyncio.create_task(_visit(prober, url)))
+            if not running:
+                return
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            # By age and not by the set that `wait` returns, whose order is an accident.
+            ended = [visit for visit in running if visit.done()]
+            running = [visit for visit in running if visit not in ended]
+            for visit in ended:
                 yield visit.result()
     finally:
         for visit in running:

@@ -61,6 +61,10 @@ class LexicalIndex(Protocol):
         """The index at `snapshot.seq` or, if it had already moved on, later. Raises LexicalIndexUnavailable."""
         ...
 
+    def latest(self, workspace: Workspace, terms: Sequence[str]) -> LexicalView | None:
+        """The index as it stands, at once; None where there is none to read."""
+        ...
+
     async def catch_up(self, workspace: Workspace) -> None:
         """Apply what has been committed so far. Never raises for the index's own troubles: it repairs itself."""
         ...

@@ -1,6 +1,6 @@
 """The authoritative store, as the read and write use cases need it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -65,6 +65,22 @@ class Change:
     seq: int
     kind: ChangeKind
     item_key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GlanceRow:
+    """A candidate of a glance, and what to show of it if it gets on the page."""
+
+    candidate: Candidate
+    shown: Callable[[], PresentablePassage]
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Everything the common read needs, as of one moment."""
+
+    seq: int
+    rows: Sequence[GlanceRow]
 
 
 class ReadSnapshot(Protocol):
@@ -237,6 +253,15 @@ class Store(Protocol):
 
     def snapshot(self) -> AbstractAsyncContextManager[ReadSnapshot]:
         """A consistent view, closed on exit. Raises StoreUnavailable."""
+        ...
+
+    async def glance(
+        self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None
+    ) -> Glance | None:
+        """The live scorable passages among `keys` and the sequence number, in one statement.
+
+        None when it could not be had; a snapshot then says why.
+        """
         ...
 
     def transaction(self, workspace: Workspace) -> AbstractAsyncContextManager[WriteTransaction]:

@@ -35,6 +35,18 @@ class LexicalRanking:
     rounds: int = 0
     exhaustive: bool = True  # False when MAX_DEPTH cut the pool off before the order was certain
 
+    def add(self, found: Sequence[Candidate], boosts: Mapping[ItemId, float]) -> None:
+        """Score candidates that were not scored yet and put them in their places."""
+        scored = rank_passages([c.passage for c in found], self.terms, self.mean_length, boosts)
+        self.candidates.update({(c.passage.item_id, c.passage.seq): c for c in found})
+        self.ranked = sorted([*self.ranked, *scored], key=lambda r: rank_key(r.score, r.item_id, r.seq))
+
+    def is_certain(self, needed: int, ceiling: float) -> bool:
+        """Whether no passage outside the pool can stand among the first `needed`."""
+        if ceiling <= 0.0:
+            return True
+        return len(self.ranked) >= needed and self.ranked[needed - 1].score > ceiling
+
     def first_after(self, last: tuple[float, ItemId, int] | None) -> int:
         """The index of the first passage behind a place in the total order."""
         if last is None:
@@ -61,14 +73,14 @@ async def rank_lexical(
         tagged = await _tagged_candidates(snapshot, query.boosts, scope)
         seen.update(candidate.key for candidate in tagged)
         await _add(ranking, tagged, query.boosts)
-    depth = max(FIRST_DEPTH, 2 * needed)
+    depth = first_depth(needed)
     while terms:
         ranking.rounds += 1
         pool = await view.candidates(terms, scope.content_type, depth)
         new = [key for key in pool.keys if key not in seen]
         seen.update(new)
         await _add(ranking, await snapshot.candidates(scope.workspace, new, scope.content_type), query.boosts)
-        if _is_certain(ranking, needed, pool.ceiling):
+        if ranking.is_certain(needed, pool.ceiling):
             break
         if depth >= MAX_DEPTH:
             ranking.exhaustive = False
@@ -77,11 +89,9 @@ async def rank_lexical(
     return ranking
 
 
-def _is_certain(ranking: LexicalRanking, needed: int, ceiling: float) -> bool:
-    """Whether no passage outside the pool can stand among the first `needed`."""
-    if ceiling <= 0.0:
-        return True
-    return len(ranking.ranked) >= needed and ranking.ranked[needed - 1].score > ceiling
+def first_depth(needed: int) -> int:
+    """How many candidates the first round asks for."""
+    return max(FIRST_DEPTH, 2 * needed)
 
 
 async def _tagged_candidates(
@@ -93,10 +103,7 @@ async def _tagged_candidates(
 
 
 async def _add(ranking: LexicalRanking, found: Sequence[Candidate], boosts: Mapping[ItemId, float]) -> None:
-    passages = [candidate.passage for candidate in found]
-    if len(passages) > LOOP_BOUND:
-        scored = await asyncio.to_thread(rank_passages, passages, ranking.terms, ranking.mean_length, boosts)
+    if len(found) > LOOP_BOUND:
+        await asyncio.to_thread(ranking.add, found, boosts)
     else:
-        scored = rank_passages(passages, ranking.terms, ranking.mean_length, boosts)
-    ranking.candidates.update({(c.passage.item_id, c.passage.seq): c for c in found})
-    ranking.ranked = sorted([*ranking.ranked, *scored], key=lambda r: rank_key(r.score, r.item_id, r.seq))
+        ranking.add(found, boosts)

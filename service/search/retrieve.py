@@ -4,15 +4,17 @@ from dataclasses import dataclass
 
 from service.core.cursors import Position, decode_cursor, encode_cursor
 from service.core.order import rank_key
-from service.core.scoring import Ranked, explain_passage
+from service.core.scoring import Ranked, explain_passage, weigh_terms
+from service.core.tokenize import query_terms
 from service.errors import LexicalIndexUnavailable
 from service.model import Explanation, RetrievedPassage, passage_id
-from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
-from service.ports.store import PresentablePassage, ReadSnapshot, Store
-from service.search.lexical_ranking import LexicalRanking, Scope, rank_lexical
+from service.ports.lexical import CandidateSource, LexicalIndex, ViewLost
+from service.ports.store import PresentablePassage, Store
+from service.search.lexical_ranking import LexicalRanking, Scope, first_depth, rank_lexical
 from service.search.request import (
     Answer,
     ArmState,
+    ByQuery,
     Explain,
     LexicalArm,
     ResolvedQuery,
@@ -29,10 +31,10 @@ VECTOR_OFF = VectorArm(ArmState.OFF, "off")
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Everything one page is made from."""
+    """A ranking with what a page of it needs: the moment it shows, and where the page begins."""
 
-    snapshot: ReadSnapshot
-    view: LexicalView
+    seq: int
+    source: CandidateSource
     query: ResolvedQuery
     ranking: LexicalRanking
     fingerprint: bytes
@@ -54,6 +56,10 @@ class Retriever:
         content_type = None if options.content_type is None else options.content_type.value
         fingerprint = ranking_fingerprint(options.workspace, subject, content_type, RANKING)
         start = None if options.cursor is None else decode_cursor(options.cursor, fingerprint)
+        if isinstance(subject, ByQuery) and start is None:
+            answer = await self._at_a_glance(subject, options, fingerprint)
+            if answer is not None:
+                return answer
         for attempt in range(ATTEMPTS):
             async with self._store.snapshot() as snapshot:
                 query = await resolve(snapshot, options.workspace, subject)
@@ -62,14 +68,46 @@ class Retriever:
                 view = await self._lexical.view(options.workspace, [t.text for t in query.terms], snapshot)
                 if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
                     continue  # the index has applied a write that this snapshot does not show: look again
+                scope = Scope(options.workspace, options.content_type)
                 try:
-                    scope = Scope(options.workspace, options.content_type)
-                    needed = (0 if start is None else start.rank) + options.limit + 1
-                    ranking = await rank_lexical(snapshot, view, query, scope, needed)
+                    ranking = await rank_lexical(snapshot, view, query, scope, _needed(options, start))
                 except ViewLost:
                     continue
-                return await _page(_Reading(snapshot, view, query, ranking, fingerprint, start), options)
+                reading = _Reading(snapshot.seq, view.source, query, ranking, fingerprint, start)
+                page = _page(reading, options)
+                keys = [ranking.candidates[r.item_id, r.seq].key for r in page]
+                shown = await snapshot.passages(keys) if keys else {}
+                return _answer(reading, options, page, [shown[key] for key in keys])
         raise LexicalIndexUnavailable("the lexical index is being repaired")
+
+    async def _at_a_glance(
+        self, subject: ByQuery, options: RetrieveOptions, fingerprint: bytes
+    ) -> Answer | None:
+        """The common read: the index is up to date, its first pool is enough, one statement brings the rest.
+
+        None wherever that does not hold; the same answer then takes the way through a snapshot.
+        """
+        query = ResolvedQuery(query_terms(subject.query), subject.query, {}, {})
+        view = self._lexical.latest(options.workspace, [t.text for t in query.terms])
+        if view is None or not query.terms:
+            return None
+        terms = weigh_terms(query.terms, view.statistics)
+        needed = _needed(options, None)
+        try:
+            pool = await view.candidates(terms, options.content_type, first_depth(needed))
+        except ViewLost:
+            return None
+        glance = await self._store.glance(options.workspace, pool.keys, options.content_type)
+        if glance is None or glance.seq != view.seq:
+            return None
+        ranking = LexicalRanking(terms, view.statistics.mean_length, rounds=1)
+        ranking.add([row.candidate for row in glance.rows], {})
+        if not ranking.is_certain(needed, pool.ceiling):
+            return None
+        reading = _Reading(glance.seq, view.source, query, ranking, fingerprint, None)
+        page = _page(reading, options)
+        rows = {(row.candidate.passage.item_id, row.candidate.passage.seq): row for row in glance.rows}
+        return _answer(reading, options, page, [rows[r.item_id, r.seq].shown() for r in page])
 
 
 def nothing_found(seq: int, start: Position | None) -> Answer:
@@ -84,30 +122,45 @@ def nothing_found(seq: int, start: Position | None) -> Answer:
     )
 
 
-async def _page(reading: _Reading, options: RetrieveOptions) -> Answer:
-    """Cut the page out of the ranking and load what it shows."""
-    ranking, start, seq = reading.ranking, reading.start, reading.snapshot.seq
-    first = ranking.first_after(None if start is None else rank_key(start.score, start.item_id, start.seq))
-    page = ranking.ranked[first : first + options.limit]
-    has_more = len(ranking.ranked) > first + len(page)
-    keys = [ranking.candidates[ranked.item_id, ranked.seq].key for ranked in page]
-    rows = await reading.snapshot.passages(keys) if keys else {}
-    results = tuple(
-        _result(reading, ranked, rows[key], first + offset if options.explain is Explain.ON else None)
-        for offset, (ranked, key) in enumerate(zip(page, keys, strict=True), start=1)
+def _needed(options: RetrieveOptions, start: Position | None) -> int:
+    """The rank down to which a page needs the order: its own end, and one more to know whether more follow."""
+    return (0 if start is None else start.rank) + options.limit + 1
+
+
+def _first(reading: _Reading) -> int:
+    start = reading.start
+    return reading.ranking.first_after(
+        None if start is None else rank_key(start.score, start.item_id, start.seq)
     )
+
+
+def _page(reading: _Reading, options: RetrieveOptions) -> list[Ranked]:
+    first = _first(reading)
+    return reading.ranking.ranked[first : first + options.limit]
+
+
+def _answer(
+    reading: _Reading, options: RetrieveOptions, page: list[Ranked], shown: list[PresentablePassage]
+) -> Answer:
+    first = _first(reading)
+    explain = options.explain is Explain.ON
+    results = tuple(
+        _result(reading, ranked, row, rank if explain else None)
+        for rank, (ranked, row) in enumerate(zip(page, shown, strict=True), start=first + 1)
+    )
+    has_more = len(reading.ranking.ranked) > first + len(page)
     cursor = None
     if has_more:
         last = page[-1]
-        position = Position(first + len(page), last.score, last.item_id, last.seq, seq)
+        position = Position(first + len(page), last.score, last.item_id, last.seq, reading.seq)
         cursor = encode_cursor(position, reading.fingerprint)
     return Answer(
         results=results,
         has_more=has_more,
         next_cursor=cursor,
-        lexical=LexicalArm(ArmState.RAN, reading.view.source.value),
+        lexical=LexicalArm(ArmState.RAN, reading.source.value),
         vector=VECTOR_OFF,
-        corpus_changed=start is not None and start.corpus_seq != seq,
+        corpus_changed=reading.start is not None and reading.start.corpus_seq != reading.seq,
     )
 
 

@@ -136,8 +136,11 @@ async def test_certificates_are_verified_against_the_name(tls_site: Site, certif
     assert len(tls_site.asked) == 1
 
 
-async def test_an_untrusted_certificate_is_undecided(tls_site: Site) -> None:
-    """C28: verification is on by default; a page behind a certificate nobody vouches for is not seen live."""
+async def test_an_untrusted_certificate_is_undecided(
+    tls_site: Site, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C28: verification is on by default, and the environment cannot add an authority behind our back."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     names = Names({"site.example": [["127.0.0.1"]]})
     async with HttpLinkProber(settings(), resolver=names) as prober:
         assert await prober.probe(tls_site.url("/", "site.example")) == Liveness(Reason.TLS)

@@ -10,7 +10,8 @@ from service.adapters.extract.document import (
 from service.adapters.extract.extraction import extract
 from service.adapters.extract.files import SkippedPath, SkipReason, SourceFile, SourceKind, discover
 from service.adapters.extract.ndjson import NdjsonLine, read_ndjson_lines
-from service.adapters.extract.splitting import DEFAULT_BUDGET, TokenBudget, estimate_tokens, split
+from service.adapters.extract.splitting import DEFAULT_BUDGET, TokenBudget, split
+from service.adapters.extract.token_estimate import estimate_tokens
 
 __all__ = [
     "DEFAULT_BUDGET",

@@ -55,7 +55,7 @@ _WELL_FORMED_MULTIBYTE = re.compile(
 
 
 def clean(text: str) -> str:
-    """`text` with newlines as ``\\n`` and without control characters, lone surrogates and soft hyphens."""
+    """`text` with newlines as line feeds and without control characters, lone surrogates and soft hyphens."""
     text = _LINE_BREAK.sub("\n", text)
     text = _PARAGRAPH_BREAK.sub("\n\n", text)
     return _INVISIBLE.sub("", _UNKEEPABLE.sub(" ", text))

@@ -1,6 +1,7 @@
 """Markdown to blocks: the source of each top-level element, under the headings above it."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -25,7 +26,7 @@ class _TopLevelState(StateBlock):
 
     max_tokens = 0
 
-    def push(self, ttype: str, tag: str, nesting: int) -> Token:
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         """The new token, kept if it is top-level or a heading's content.
 
         Raises:

@@ -10,7 +10,8 @@ from lxml import etree
 from service.adapters.extract.decoding import decode
 from service.adapters.extract.document import ExtractedDocument, ExtractLimits
 from service.adapters.extract.outline import OutlineBuilder
-from service.adapters.extract.page_walk import ALL_PARTS, CONTENT_ONLY, NO_NAVIGATION, PageParts, PageWalk
+from service.adapters.extract.page_parts import ALL_PARTS, CONTENT_ONLY, NO_NAVIGATION, PageParts
+from service.adapters.extract.page_walk import PageWalk
 from service.errors import EmptyDocument, UnreadableDocument
 
 _HEAD_BYTES = 4096

@@ -101,6 +101,12 @@ class TantivyLexicalIndex:
             return await scan_view(workspace, terms, snapshot)
         raise LexicalIndexUnavailable("the lexical index is being rebuilt", retry_after=5)
 
+    def latest(self, workspace: Workspace, terms: Sequence[str]) -> LexicalView | None:
+        """The index as it stands; None where it is not usable or was not asked for yet."""
+        shard = self._shards.get(workspace)
+        capture = None if shard is None else shard.capture(0, terms)
+        return None if shard is None or capture is None else TantivyView(shard, capture, self._searchers)
+
     async def catch_up(self, workspace: Workspace) -> None:
         """Apply what has been committed so far, without waiting longer than a reader would."""
         await self._advance(self._shard(workspace), await self._feed.head())

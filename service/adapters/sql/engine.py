@@ -21,19 +21,22 @@ from service.errors import CitewellError, ConfigurationError, StorageFull, Store
 
 BUSY_TIMEOUT_S = 30.0  # how long a write waits for another process's write
 POOL_SIZE = 8
+GLANCE_POOL_SIZE = 4  # single statements are over at once; a transaction never holds one of these
 SQLITE_CACHE_KIB = 16_384  # page cache of one connection
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """A pool for snapshots and a pool for writes on the same database."""
+    """Pools on the same database: for snapshots, for single statements, and for writes."""
 
     read: AsyncEngine
+    glance: AsyncEngine
     write: AsyncEngine
 
     async def close(self) -> None:
         """Close every connection."""
         await self.read.dispose()
+        await self.glance.dispose()
         await self.write.dispose()
 
 
@@ -63,10 +66,11 @@ def open_engines(url: URL) -> Engines:
         max_overflow=POOL_SIZE,
         pool_pre_ping=True,
     )
+    glance = create_async_engine(url, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None)
     write = create_async_engine(
         url, isolation_level="READ COMMITTED", pool_size=2, max_overflow=2, pool_pre_ping=True
     )
-    return Engines(read, write)
+    return Engines(read, glance, write)
 
 
 def _sqlite_engines(url: URL) -> Engines:
@@ -74,11 +78,15 @@ def _sqlite_engines(url: URL) -> Engines:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     arguments = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     read = create_async_engine(url, connect_args=arguments, pool_size=POOL_SIZE, max_overflow=0)
+    glance = create_async_engine(
+        url, connect_args=arguments, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None
+    )
     write = create_async_engine(url, connect_args=arguments, pool_size=1, max_overflow=0)
     for engine, begin in ((read, "BEGIN"), (write, "BEGIN IMMEDIATE")):
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_with(begin))
-    return Engines(read, write)
+    event.listen(glance.sync_engine, "connect", _prepare_sqlite)
+    return Engines(read, glance, write)
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

@@ -7,10 +7,11 @@ from sqlalchemy import select, update
 
 from service.adapters.sql import rows, schema
 from service.adapters.sql.engine import Engines, begin
+from service.adapters.sql.glance import GlanceReader
 from service.adapters.sql.snapshot import LIVE, SqlSnapshot
 from service.adapters.sql.transaction import SqlTransaction, lock_counters
-from service.model import ChangeKind, ItemId, SourceType, Workspace
-from service.ports.store import Change, IndexablePassage, IngestMark, PassageKey
+from service.model import ChangeKind, ContentType, ItemId, SourceType, Workspace
+from service.ports.store import Change, Glance, IndexablePassage, IngestMark, PassageKey
 
 
 class SqlStore:
@@ -18,6 +19,13 @@ class SqlStore:
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
+        self._glances = GlanceReader(engines.glance)
+
+    async def glance(
+        self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None
+    ) -> Glance | None:
+        """The live scorable passages among `keys` and the sequence number, in one statement."""
+        return await self._glances.read(workspace, keys, content_type)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[SqlSnapshot]:
@@ -114,7 +122,7 @@ class SqlStore:
         async with begin(self._engines.read) as connection:
             return [url for url in (await connection.execute(statement)).scalars() if url is not None]
 
-    async def set_url_ok(self, workspace: Workspace, url: str, ok: bool) -> int:  # noqa: FBT001 - the port's
+    async def set_url_ok(self, workspace: Workspace, url: str, ok: bool) -> int:  # noqa: FBT001 - the port's  # noqa: FBT001 - the port's
         """Store the liveness of a source URL; how many items it changed."""
         statement = (
             update(schema.items)

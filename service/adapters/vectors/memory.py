@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from service.adapters.vectors.deadlines import remaining
-from service.adapters.vectors.vectors_check import (
+from service.adapters.vectors.checks import (
     checked_limit,
     checked_page,
     last_of_each,
     unit_rows,
     unit_vector,
 )
+from service.adapters.vectors.deadlines import remaining
 from service.model import Workspace
 from service.ports.vectors import (
     CollectionMissing,
@@ -71,6 +71,7 @@ class MemoryVectorIndex:
         self, collection: CollectionName, query: VectorQuery, deadline: float
     ) -> tuple[Hit, ...]:
         """The nearest points by exact cosine."""
+        limit = checked_limit(query.limit)
         stored = self._stored(collection, deadline)
         vector = unit_vector(query.vector, stored.dimension)
         scores = stored.rows[: len(stored.points)] @ vector
@@ -79,7 +80,7 @@ class MemoryVectorIndex:
             for point, score in zip(stored.points, scores, strict=True)
             if point.workspace == query.workspace and query.content_type in (None, point.content_type)
         )
-        best = heapq.nsmallest(checked_limit(query.limit), hits, key=lambda hit: (-hit.score, hit.key))
+        best = heapq.nsmallest(limit, hits, key=lambda hit: (-hit.score, hit.key))
         return tuple(best)
 
     async def ensure(self, collection: CollectionName, dimension: int, deadline: float) -> CollectionState:
@@ -131,6 +132,7 @@ class MemoryVectorIndex:
         deadline: float,
     ) -> tuple[uuid.UUID, ...]:
         """A page of ids in ascending order."""
+        most = checked_page(limit)
         stored = self._stored(collection, deadline)
         found = (
             identity
@@ -138,7 +140,7 @@ class MemoryVectorIndex:
             if (workspace is None or stored.points[place].workspace == workspace)
             and (after is None or identity > after)
         )
-        return tuple(heapq.nsmallest(checked_page(limit), found))
+        return tuple(heapq.nsmallest(most, found))
 
     async def count(self, collection: CollectionName, workspace: Workspace | None, deadline: float) -> int:
         """The exact number of points."""

@@ -44,7 +44,7 @@ class Channel:
         self._most = most
         self._calls = count(UNASKED + 1)
         self._pending: dict[int, asyncio.Future[tuple[Answer, bytes]]] = {}
-        self._heard_at = time.monotonic()
+        self._unanswered_since: float | None = None
         self._lost = False
         self.ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())
@@ -61,14 +61,16 @@ class Channel:
         return self._lost
 
     @property
-    def silent_since(self) -> float:
-        """When the process said something last, or was given the channel."""
-        return self._heard_at
+    def silent_for(self) -> float:
+        """Seconds since the process was asked something without saying anything since. It answers
+        everything, even what it drops because its deadline passed.
+        """
+        return 0.0 if self._unanswered_since is None else time.monotonic() - self._unanswered_since
 
-    @property
-    def in_flight(self) -> int:
-        """Calls that somebody waits for."""
-        return len(self._pending)
+    async def drain(self, seconds: float) -> None:
+        """Wait for the calls in flight, but not longer."""
+        if self._pending:
+            await asyncio.wait(list(self._pending.values()), timeout=seconds)
 
     async def call(
         self, request: Request, body: bytes, expected: type[Expected], deadline: float
@@ -83,6 +85,8 @@ class Channel:
             raise VectorStoreUnavailable("the vector store's process is gone")
         if len(self._pending) >= self._most:
             raise VectorStoreUnavailable("the vector store has too many calls in flight")
+        if self._unanswered_since is None:
+            self._unanswered_since = time.monotonic()
         call = next(self._calls)
         waiting = self._pending[call] = asyncio.get_running_loop().create_future()
         try:
@@ -117,7 +121,7 @@ class Channel:
             self._lose()
 
     def _heard(self, call: int, answer: Ready | Answer, body: bytes) -> None:
-        self._heard_at = time.monotonic()
+        self._unanswered_since = None
         if isinstance(answer, Ready):
             if not self.ready.done():
                 self.ready.set_result(answer)

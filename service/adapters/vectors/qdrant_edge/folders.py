@@ -47,11 +47,16 @@ class RootLock:
         os.close(self._descriptor)
 
 
-def folder(root: Path, name: CollectionName) -> Path:
-    """Where the collection lives. Raises ValueError for what is no collection's name."""
+def checked(name: CollectionName) -> CollectionName:
+    """The name. Raises ValueError for what cannot be a collection's folder."""
     if not _NAME.fullmatch(name) or name == _ASIDE:
         raise ValueError("a collection's name holds small letters, digits and dashes")
-    return root / name
+    return name
+
+
+def folder(root: Path, name: CollectionName) -> Path:
+    """Where the collection lives."""
+    return root / checked(name)
 
 
 def names(root: Path) -> list[CollectionName]:
@@ -127,11 +132,10 @@ def remove(root: Path, name: CollectionName) -> None:
 
 
 def free_bytes(root: Path) -> int:
-    """Free space where the store lives; 0 when even that cannot be said."""
-    try:
-        room = os.statvfs(root)
-    except OSError:
-        return 0
+    """Free space where the store lives, or would live if its root was deleted."""
+    while not root.exists():
+        root = root.parent
+    room = os.statvfs(root)
     return room.f_bavail * room.f_frsize
 
 

@@ -21,6 +21,11 @@ class Asked:
     request: Request
     body: bytes
 
+    @property
+    def expired(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.deadline <= time.monotonic()
+
 
 class Inbox:
     """Requests of one connection. Writes keep their order; reads overtake them."""
@@ -37,19 +42,13 @@ class Inbox:
     def next(self, patience: float | None) -> Asked | None:
         """The next request, or None when none came within `patience` seconds (None: for ever).
 
-        A request whose deadline passed while it waited is dropped: nobody waits for its answer.
-
         Raises:
             EOFError: the other side is gone; what it asked last is not worth doing.
             BadFrame | msgspec.MsgspecError: it does not speak this protocol.
         """
         idle = not (self._reads or self._writes)
         self._receive(patience if idle else 0.0)
-        while self._reads or self._writes:
-            asked = self._choose()
-            if asked.deadline > time.monotonic():
-                return asked
-        return None
+        return self._choose() if self._reads or self._writes else None
 
     def _choose(self) -> Asked:
         if self._reads and (self._reads_in_a_row < _READS_IN_A_ROW or not self._writes):

@@ -5,7 +5,6 @@ import os
 import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +18,9 @@ from service.adapters.vectors.qdrant_edge.wire import Ready
 
 _PACKAGE = "service.adapters.vectors.qdrant_edge"
 _IMPORT_ROOT = Path(service.__file__).resolve().parents[1]
+_DRAIN_SECONDS = 1.0
 _GOODBYE_SECONDS = 5.0
-_WORDS_KEPT = 20  # lines of what a process said last
+_WORDS_KEPT = 4096  # bytes of what a process said last
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class ShardProcess:
         return Ending(code, words)
 
     async def stop(self) -> None:
-        """Let it finish what it does, write everything to disk and end; kill it if it takes too long."""
+        """Let it answer, write everything to disk and end; kill it if it takes too long."""
+        await self.channel.drain(_DRAIN_SECONDS)
         await self.channel.close()
         try:
             async with asyncio.timeout(_GOODBYE_SECONDS):
@@ -171,8 +172,8 @@ async def _spawn(module: str, options: str, descriptors: tuple[int, ...]) -> Pro
 
 
 async def _tail(process: Process) -> str:
-    kept: deque[bytes] = deque(maxlen=_WORDS_KEPT)
+    kept = b""
     if process.stderr is not None:
-        while line := await process.stderr.readline():
-            kept.append(line)
-    return b"".join(kept).decode(errors="replace")
+        while said := await process.stderr.read(_WORDS_KEPT):
+            kept = (kept + said)[-_WORDS_KEPT:]
+    return kept.decode(errors="replace")

@@ -41,6 +41,8 @@ _LOCK_SECONDS = 10.0  # for a predecessor that is still dying
 
 def answer(shard: Shard, asked: Asked) -> tuple[Answer, bytes]:
     """Do what was asked. Raises Damaged; other failures are answers."""
+    if asked.expired:
+        return Failed(Failure.EXPIRED, ""), b""
     shard.check_place()
     try:
         if isinstance(asked.request, Upsert | Delete | Flush):
@@ -75,7 +77,7 @@ def _write(shard: Shard, request: Upsert | Delete | Flush, body: bytes) -> tuple
             shard.delete(unpack_ids(body))
         case Flush():
             shard.flush()
-    return Done(shard.outside_graph), b""
+    return Done(shard.points, shard.outside_graph), b""
 
 
 class ShardServer:
@@ -88,7 +90,7 @@ class ShardServer:
 
     def run(self) -> None:
         """Raises Damaged when the shard turns out not to be whole; the call that found it is told."""
-        self._send(UNASKED, Ready(self._shard.outside_graph), b"")
+        self._send(UNASKED, Ready(self._shard.points, self._shard.outside_graph), b"")
         inbox = Inbox(self._connection)
         while True:
             try:

@@ -26,6 +26,7 @@ class Failure(StrEnum):
     """Why a shard could not do what it was asked."""
 
     ENGINE = "engine"
+    EXPIRED = "expired"
     FULL = "full"
     DAMAGED = "damaged"
 
@@ -73,6 +74,7 @@ class Export(msgspec.Struct, tag="export", array_like=True, frozen=True):
 class Ready(msgspec.Struct, tag="ready", array_like=True, frozen=True):
     """The shard is open; sent once, unasked, before anything else."""
 
+    points: int
     outside_graph: int
 
 
@@ -85,6 +87,7 @@ class Hits(msgspec.Struct, tag="hits", array_like=True, frozen=True):
 class Done(msgspec.Struct, tag="done", array_like=True, frozen=True):
     """A write is durable."""
 
+    points: int
     outside_graph: int
 
 

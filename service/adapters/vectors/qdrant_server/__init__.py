@@ -1,0 +1,1 @@
+"""A Qdrant server or cluster behind the port, over REST or gRPC."""
