@@ -5,12 +5,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from service.adapters.documents import ExtractedDocuments
+from service.adapters.extract import ExtractLimits
 from service.adapters.lexical.index import LexicalSettings, TantivyLexicalIndex
 from service.adapters.lexical.shard import ShardTiming
 from service.adapters.sql.engine import database_url, open_engines
 from service.adapters.sql.migrate import upgrade
 from service.adapters.sql.store import SqlStore
 from service.ingest.capture import Capturing
+from service.ingest.files import FileIngest, IngestParts
 from service.ingest.lifecycle import Lifecycle
 from service.ingest.tags import Tagging
 from service.search.retrieve import Retriever
@@ -26,6 +29,8 @@ class Application:
     lexical: TantivyLexicalIndex
     retriever: Retriever
     capturing: Capturing
+    documents: ExtractedDocuments
+    files: FileIngest
     lifecycle: Lifecycle
     tagging: Tagging
 
@@ -36,12 +41,20 @@ def utc_now() -> datetime:
 
 
 @asynccontextmanager
-async def application(settings: Settings) -> AsyncIterator[Application]:
-    """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
+async def open_store(settings: Settings) -> AsyncIterator[SqlStore]:
+    """The database alone, its schema brought to this version. Raises ConfigurationError."""
     engines = open_engines(database_url(settings.resolved_database_url))
     try:
         await upgrade(engines)
-        store = SqlStore(engines)
+        yield SqlStore(engines)
+    finally:
+        await engines.close()
+
+
+@asynccontextmanager
+async def application(settings: Settings) -> AsyncIterator[Application]:
+    """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
+    async with open_store(settings) as store:
         timing = ShardTiming(settings.index_grace, settings.index_checkpoint_every)
         lexical = TantivyLexicalIndex(
             store,
@@ -52,16 +65,17 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         )
         try:
             await lexical.start()
+            documents = ExtractedDocuments(ExtractLimits(line_bytes=settings.max_line_bytes))
             yield Application(
                 settings=settings,
                 store=store,
                 lexical=lexical,
                 retriever=Retriever(store, lexical),
                 capturing=Capturing(store, lexical, utc_now),
+                documents=documents,
+                files=FileIngest(IngestParts(store, lexical, documents, documents, utc_now)),
                 lifecycle=Lifecycle(store, lexical, utc_now),
                 tagging=Tagging(store, utc_now),
             )
         finally:
             await lexical.close()
-    finally:
-        await engines.close()

@@ -245,7 +245,7 @@ class TermMatch:
 class Explanation:
     """Why a passage stands where it stands; parts sum to `lexical_score + tag_boost`."""
 
-    lexical_rank: int
+    lexical_rank: int | None
     lexical_score: float
     matches: tuple[TermMatch, ...]
     tag_boost: float = 0.0

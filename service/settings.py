@@ -25,6 +25,9 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
     max_body_bytes: int = Field(default=16_000_000, ge=1_000, description="Largest request body, imports excepted.")
     max_line_bytes: int = Field(default=16_000_000, ge=1_000, description="Longest line of an import.")
+    max_file_bytes: int = Field(
+        default=200_000_000, ge=1_000, description="Largest document file; files of captures are streamed."
+    )
     index_patience: float = Field(
         default=2.0, gt=0, description="Seconds a read waits for the lexical index before it reads rows instead."
     )

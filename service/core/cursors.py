@@ -21,13 +21,17 @@ _MAX_CURSOR = 2_048  # characters
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The last passage of a page: its rank, its place in the total order, and the corpus it was ranked in."""
+    """The last passage of a page: its rank, its place in the total order, and what it was ranked in.
+
+    `ranking` names the ranking and `corpus_seq` the corpus; a walk whose next page finds another says so.
+    """
 
     rank: int
     score: float
     item_id: ItemId
     seq: int
     corpus_seq: int
+    ranking: str
 
 
 def request_fingerprint(*parts: str | None) -> bytes:
@@ -38,7 +42,14 @@ def request_fingerprint(*parts: str | None) -> bytes:
 def encode_cursor(position: Position, fingerprint: bytes) -> str:
     """The cursor for the page that follows `position`."""
     payload = json.dumps(
-        [position.rank, position.score.hex(), position.item_id, position.seq, position.corpus_seq],
+        [
+            position.rank,
+            position.score.hex(),
+            position.item_id,
+            position.seq,
+            position.corpus_seq,
+            position.ranking,
+        ],
         separators=(",", ":"),
     ).encode()
     return base64.urlsafe_b64encode(_tag(payload, fingerprint) + payload).decode().rstrip("=")
@@ -60,8 +71,8 @@ def decode_cursor(cursor: str, fingerprint: bytes) -> Position:
         raise refused
     if encode_raw(raw) != cursor:  # the same bytes spelt another way
         raise refused
-    rank, score, item_id, seq, corpus_seq = json.loads(payload)
-    return Position(rank, float.fromhex(score), ItemId(item_id), seq, corpus_seq)
+    rank, score, item_id, seq, corpus_seq, ranking = json.loads(payload)
+    return Position(rank, float.fromhex(score), ItemId(item_id), seq, corpus_seq, ranking)
 
 
 def encode_raw(raw: bytes) -> str:

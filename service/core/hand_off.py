@@ -31,10 +31,9 @@ def hand_off(passages: Iterable[RetrievedPassage]) -> HandOff:
     Only the documents are narrowed: the passages stay as they were.
     """
     kept = tuple(passages)
-    sources = {passage.provenance.item_id: passage.provenance for passage in reversed(kept)}
-    first_seen = dict.fromkeys(passage.provenance.item_id for passage in kept)
-    documents = (sources[item_id] for item_id in first_seen)
-    return HandOff(tuple(_document(source) for source in documents if not _is_cad(source)), kept)
+    # A dict keeps the place where a key was first put.
+    sources = {passage.provenance.item_id: passage.provenance for passage in kept}
+    return HandOff(tuple(_document(source) for source in sources.values() if not _is_cad(source)), kept)
 
 
 def _document(source: Provenance) -> HandOffDocument:

@@ -8,7 +8,7 @@ _LINK = re.compile(
     r"|<?(?:https?://|www\.)[^\s<>]+>?",
     re.IGNORECASE,
 )
-_LINK_SIGN = re.compile(r"\]\(|://|www\.", re.IGNORECASE)
+_LINK_SIGNS = ("](", "://", "www.")
 _CONTACT = re.compile(r"(?:mailto|tel|sms):", re.IGNORECASE)
 _FILE_SIZE = re.compile(r"\b\d+(?:[.,]\d+)?\s*(?:[kmg]i?b|bytes|pages?|pp)\b", re.IGNORECASE)
 _LIST_MARK = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+", re.MULTILINE)
@@ -94,7 +94,7 @@ def is_link_stub(text: str) -> bool:
     ("Download", "see the datasheet"), a short lead ("SL45 datasheet:"), a file size or list marks. Images
     count as their alternative text, mail and telephone links as text: they say something themselves.
     """
-    if not _LINK_SIGN.search(text):
+    if not any(sign in text for sign in _LINK_SIGNS):
         return False
     labels: list[str] = []
 

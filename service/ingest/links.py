@@ -171,8 +171,8 @@ async def _visits(
     waiting = iter(urls)
     try:
         while True:
-            for url in islice(waiting, plan.concurrency - len(running)):
-                running.append(asyncio.create_task(_visit(prober, url)))
+            free = plan.concurrency - len(running)
+            running.extend(asyncio.create_task(_visit(prober, url)) for url in islice(waiting, free))
             if not running:
                 return
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,8 @@
 """Documents as the use cases need them: found on disk, cut into passages, read line by line."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -50,10 +51,11 @@ class DocumentReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to ingest: one document of a format, or, with none, captures one a line."""
+    """A file to ingest: one document of a format, or, with none, captures one a line. `size` in bytes."""
 
     path: Path
     form: DocumentFormat | None
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ class PassedOver:
     path: Path
     reason: str
     is_fault: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What a file is now: the SHA-256 of its bytes in hexadecimal, and the UTC day it was last modified."""
+
+    digest: str
+    modified: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,15 @@ class FileSource(Protocol):
         """Every file at and under the paths, in the order given and below a directory by name."""
         ...
 
-    def lines(self, path: Path) -> Iterator[FileLine]:
+    def load(self, path: Path, at_most: int) -> tuple[bytes, FileState]:
+        """A whole file. Raises UnreadableDocument, and TooLarge for one of more than `at_most` bytes."""
+        ...
+
+    def state(self, path: Path) -> FileState:
+        """The state of a file that is too large to be held. Raises UnreadableDocument."""
+        ...
+
+    def lines(self, path: Path) -> Generator[FileLine, None, None]:
         """The lines of a file, unpacked where it is packed.
 
         Raises UnreadableDocument after the last good line of a damaged file, and TooLarge for one that

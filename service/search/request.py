@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from service.core.drill import Drill
 from service.core.tokenize import QueryTerm
 from service.errors import InvalidLimit, QueryTooLong
 from service.model import (
@@ -34,6 +35,15 @@ class Explain(StrEnum):
     ON = "on"
 
 
+class Arms(StrEnum):
+    """Which arms answer. Callers leave it to the flag; evaluation and shadow runs say which they want."""
+
+    BY_FLAG = "by_flag"
+    LEXICAL = "lexical"
+    VECTOR = "vector"
+    HYBRID = "hybrid"
+
+
 class ArmState(StrEnum):
     """What became of an arm."""
 
@@ -52,6 +62,10 @@ class RetrieveOptions:
     cursor: str | None = None
     view: View = View.BRIEF
     explain: Explain = Explain.OFF
+    caller: str = ""  # whom a percentage rollout counts by, beside the workspace
+    arms: Arms = Arms.BY_FLAG
+    drill: Drill | None = None
+    budget: float | None = None  # seconds for the vector arm from the request's start; None: the setting
 
     def __post_init__(self) -> None:
         """Refuse a limit that no page can have."""
@@ -119,7 +133,11 @@ class VectorArm:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One page of a ranking. `corpus_changed` is true on a page whose cursor is older than the corpus."""
+    """One page of a ranking.
+
+    `corpus_changed` is true on a page whose cursor is older than the corpus, `ranking_changed` on one whose
+    cursor was issued by an arm that could not run this time; the page then goes on by rank.
+    """
 
     results: tuple[RetrievedPassage, ...]
     has_more: bool
@@ -127,3 +145,4 @@ class Answer:
     lexical: LexicalArm
     vector: VectorArm
     corpus_changed: bool = False
+    ranking_changed: bool = False

@@ -1,52 +1,72 @@
 """Retrieve: the one read path over the corpus."""
 
-from dataclasses import dataclass
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from service.core.cursors import Position, decode_cursor, encode_cursor
-from service.core.order import rank_key
-from service.core.scoring import Ranked, explain_passage, weigh_terms
+from service.core.cursors import Position, decode_cursor
+from service.core.fusion import FusionSettings
+from service.core.rollout import RolloutDecision, decide_rollout
+from service.core.scoring import weigh_terms
 from service.core.tokenize import query_terms
 from service.errors import LexicalIndexUnavailable
-from service.model import Explanation, RetrievedPassage, passage_id
-from service.ports.lexical import CandidateSource, LexicalIndex, ViewLost
-from service.ports.store import PresentablePassage, Store
+from service.ports.flag import RolloutFlag
+from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
+from service.ports.store import ReadSnapshot, Store
+from service.search.hybrid import FUSION_DEPTH, HybridRanking, fuse
 from service.search.lexical_ranking import LexicalRanking, Scope, first_depth, rank_lexical
+from service.search.page import LEXICAL, Reading, answer_of, nothing_found, page_of
 from service.search.request import (
     Answer,
+    Arms,
     ArmState,
     ByQuery,
-    Explain,
-    LexicalArm,
     ResolvedQuery,
     RetrieveOptions,
     Subject,
     VectorArm,
 )
 from service.search.subjects import ranking_fingerprint, resolve
+from service.search.vector_arm import ArmDegraded, Nearest, Reason, VectorRequest
+from service.search.vector_arm import VectorArm as VectorSearchArm
 
-RANKING = "lexical-1"  # names the ranking in cursors; raise it when scores or their constants change
 ATTEMPTS = 6  # snapshots tried before an index that keeps moving ahead is taken as it is
-VECTOR_OFF = VectorArm(ArmState.OFF, "off")
+RAN = VectorArm(ArmState.RAN, "ran")
+Report = Callable[[Subject, RetrieveOptions, Answer], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """A ranking with what a page of it needs: the moment it shows, and where the page begins."""
+class Hybrid:
+    """Everything the vector arm adds. `budget` is in seconds, counted from the request's start.
 
-    seq: int
-    source: CandidateSource
-    query: ResolvedQuery
-    ranking: LexicalRanking
-    fingerprint: bytes
-    start: Position | None
+    `shadow` is told of every answer that was served while the flag said shadow.
+    """
+
+    arm: VectorSearchArm
+    flag: RolloutFlag
+    fusion: FusionSettings = field(default_factory=FusionSettings)
+    budget: float = 0.25
+    shadow: Report | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a request does with the vector arm: what it will say if the arm does not run, and until when."""
+
+    run: bool
+    vector: VectorArm
+    deadline: float
+    fusion: FusionSettings
 
 
 class Retriever:
     """Retrieval by system, by selection and by free text, with one set of guarantees."""
 
-    def __init__(self, store: Store, lexical: LexicalIndex) -> None:
+    def __init__(self, store: Store, lexical: LexicalIndex, hybrid: Hybrid | None = None) -> None:
         self._store = store
         self._lexical = lexical
+        self._hybrid = hybrid
 
     async def retrieve(self, subject: Subject, options: RetrieveOptions) -> Answer:
         """One page of the ranking of live passages. A miss is an empty answer.
@@ -54,34 +74,44 @@ class Retriever:
         Raises InvalidCursor, StoreUnavailable, LexicalIndexUnavailable.
         """
         content_type = None if options.content_type is None else options.content_type.value
-        fingerprint = ranking_fingerprint(options.workspace, subject, content_type, RANKING)
+        fingerprint = ranking_fingerprint(options.workspace, subject, content_type)
         start = None if options.cursor is None else decode_cursor(options.cursor, fingerprint)
-        if isinstance(subject, ByQuery) and start is None:
-            answer = await self._at_a_glance(subject, options, fingerprint)
-            if answer is not None:
-                return answer
-        for attempt in range(ATTEMPTS):
-            async with self._store.snapshot() as snapshot:
-                query = await resolve(snapshot, options.workspace, subject)
-                if not query.terms and not query.boosts:
-                    return nothing_found(snapshot.seq, start)
-                view = await self._lexical.view(options.workspace, [t.text for t in query.terms], snapshot)
-                if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
-                    continue  # the index has applied a write that this snapshot does not show: look again
-                scope = Scope(options.workspace, options.content_type)
-                try:
-                    ranking = await rank_lexical(snapshot, view, query, scope, _needed(options, start))
-                except ViewLost:
-                    continue
-                reading = _Reading(snapshot.seq, view.source, query, ranking, fingerprint, start)
-                page = _page(reading, options)
-                keys = [ranking.candidates[r.item_id, r.seq].key for r in page]
-                shown = await snapshot.passages(keys) if keys else {}
-                return _answer(reading, options, page, [shown[key] for key in keys])
-        raise LexicalIndexUnavailable("the lexical index is being repaired")
+        plan = await self._plan(options, start)
+        answer = None
+        if isinstance(subject, ByQuery) and start is None and not plan.run:
+            answer = await self._at_a_glance(subject, options, fingerprint, plan)
+        if answer is None:
+            answer = await self._in_a_snapshot(subject, options, fingerprint, start, plan)
+        if (
+            plan.vector.reason == Reason.SHADOW
+            and self._hybrid is not None
+            and self._hybrid.shadow is not None
+        ):
+            self._hybrid.shadow(subject, options, answer)
+        return answer
+
+    async def _plan(self, options: RetrieveOptions, start: Position | None) -> _Plan:
+        """The flag's word, unless the request names its arms or goes on with a lexical walk."""
+        hybrid = self._hybrid
+        if hybrid is None or options.arms is Arms.LEXICAL:
+            return _Plan(
+                run=False, vector=VectorArm(ArmState.OFF, Reason.OFF), deadline=0.0, fusion=FusionSettings()
+            )
+        deadline = time.monotonic() + (hybrid.budget if options.budget is None else options.budget)
+        decision = RolloutDecision.RUN
+        if options.arms is Arms.BY_FLAG:
+            state = await hybrid.flag.state(options.workspace)
+            decision = decide_rollout(state, options.workspace, options.caller)
+        if start is not None and start.ranking == LEXICAL and decision is RolloutDecision.RUN:
+            decision = RolloutDecision.OFF  # a walk stays on the ranking that its first page had
+        fusion = hybrid.fusion
+        if options.arms is Arms.VECTOR:
+            fusion = FusionSettings(k=fusion.k, lexical_weight=0.0, vector_weight=1.0)
+        run = decision is RolloutDecision.RUN
+        return _Plan(run, RAN if run else VectorArm(ArmState.OFF, Reason(decision.value)), deadline, fusion)
 
     async def _at_a_glance(
-        self, subject: ByQuery, options: RetrieveOptions, fingerprint: bytes
+        self, subject: ByQuery, options: RetrieveOptions, fingerprint: bytes, plan: _Plan
     ) -> Answer | None:
         """The common read: the index is up to date, its first pool is enough, one statement brings the rest.
 
@@ -92,7 +122,7 @@ class Retriever:
         if view is None or not query.terms:
             return None
         terms = weigh_terms(query.terms, view.statistics)
-        needed = _needed(options, None)
+        needed = options.limit + 1
         try:
             pool = await view.candidates(terms, options.content_type, first_depth(needed))
         except ViewLost:
@@ -104,88 +134,77 @@ class Retriever:
         ranking.add([row.candidate for row in glance.rows], {})
         if not ranking.is_certain(needed, pool.ceiling):
             return None
-        reading = _Reading(glance.seq, view.source, query, ranking, fingerprint, None)
-        page = _page(reading, options)
+        reading = Reading(glance.seq, view.source, query, ranking, None, plan.vector, fingerprint, None)
+        page = page_of(reading, options)
         rows = {(row.candidate.passage.item_id, row.candidate.passage.seq): row for row in glance.rows}
-        return _answer(reading, options, page, [rows[r.item_id, r.seq].shown() for r in page])
+        return answer_of(reading, options, page, [rows[r.item_id, r.seq].shown() for r in page])
 
+    async def _in_a_snapshot(
+        self,
+        subject: Subject,
+        options: RetrieveOptions,
+        fingerprint: bytes,
+        start: Position | None,
+        plan: _Plan,
+    ) -> Answer:
+        """Every other read: terms, candidates, order and texts from one snapshot."""
+        nearest: asyncio.Task[Nearest] | None = None
+        try:
+            for attempt in range(ATTEMPTS):
+                async with self._store.snapshot() as snapshot:
+                    query = await resolve(snapshot, options.workspace, subject)
+                    if nearest is None and plan.run and query.text.strip():
+                        nearest = asyncio.create_task(self._nearest(query.text, options, plan))
+                    if nearest is None and not query.terms and not query.boosts:
+                        return nothing_found(snapshot.seq, start, plan.vector)
+                    names = [term.text for term in query.terms]
+                    view = await self._lexical.view(options.workspace, names, snapshot)
+                    if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
+                        continue  # the index has applied a write that this snapshot does not show: look again
+                    try:
+                        reading = await self._read(
+                            snapshot, view, query, options, fingerprint, start, plan, nearest
+                        )
+                    except ViewLost:
+                        continue
+                    page = page_of(reading, options)
+                    keys = [reading.candidates[r.item_id, r.seq].key for r in page]
+                    shown = await snapshot.passages(keys) if keys else {}
+                    return answer_of(reading, options, page, [shown[key] for key in keys])
+            raise LexicalIndexUnavailable("the lexical index is being repaired")
+        finally:
+            if nearest is not None and not nearest.cancel() and not nearest.cancelled():
+                nearest.exception()  # taken note of, whether or not anybody waited for it
 
-def nothing_found(seq: int, start: Position | None) -> Answer:
-    """The answer to a request that nothing matches."""
-    return Answer(
-        results=(),
-        has_more=False,
-        next_cursor=None,
-        lexical=LexicalArm(ArmState.RAN, "index"),
-        vector=VECTOR_OFF,
-        corpus_changed=start is not None and start.corpus_seq != seq,
-    )
+    async def _read(
+        self,
+        snapshot: ReadSnapshot,
+        view: LexicalView,
+        query: ResolvedQuery,
+        options: RetrieveOptions,
+        fingerprint: bytes,
+        start: Position | None,
+        plan: _Plan,
+        nearest: asyncio.Task[Nearest] | None,
+    ) -> Reading:
+        """Rank lexically and, when the vector arm has an answer in time, fuse. Raises ViewLost."""
+        scope = Scope(options.workspace, options.content_type)
+        needed = (0 if start is None else start.rank) + options.limit + 1
+        if nearest is not None:
+            needed = max(needed, FUSION_DEPTH + 1)
+        lexical = await rank_lexical(snapshot, view, query, scope, needed)
+        hybrid: HybridRanking | None = None
+        vector = plan.vector
+        if nearest is not None:
+            try:
+                hybrid = await fuse(snapshot, lexical, await asyncio.shield(nearest), scope, plan.fusion)
+            except ArmDegraded as degraded:
+                vector = VectorArm(ArmState.DEGRADED, degraded.reason)
+        return Reading(snapshot.seq, view.source, query, lexical, hybrid, vector, fingerprint, start)
 
-
-def _needed(options: RetrieveOptions, start: Position | None) -> int:
-    """The rank down to which a page needs the order: its own end, and one more to know whether more follow."""
-    return (0 if start is None else start.rank) + options.limit + 1
-
-
-def _first(reading: _Reading) -> int:
-    start = reading.start
-    return reading.ranking.first_after(
-        None if start is None else rank_key(start.score, start.item_id, start.seq)
-    )
-
-
-def _page(reading: _Reading, options: RetrieveOptions) -> list[Ranked]:
-    first = _first(reading)
-    return reading.ranking.ranked[first : first + options.limit]
-
-
-def _answer(
-    reading: _Reading, options: RetrieveOptions, page: list[Ranked], shown: list[PresentablePassage]
-) -> Answer:
-    first = _first(reading)
-    explain = options.explain is Explain.ON
-    results = tuple(
-        _result(reading, ranked, row, rank if explain else None)
-        for rank, (ranked, row) in enumerate(zip(page, shown, strict=True), start=first + 1)
-    )
-    has_more = len(reading.ranking.ranked) > first + len(page)
-    cursor = None
-    if has_more:
-        last = page[-1]
-        position = Position(first + len(page), last.score, last.item_id, last.seq, reading.seq)
-        cursor = encode_cursor(position, reading.fingerprint)
-    return Answer(
-        results=results,
-        has_more=has_more,
-        next_cursor=cursor,
-        lexical=LexicalArm(ArmState.RAN, reading.source.value),
-        vector=VECTOR_OFF,
-        corpus_changed=reading.start is not None and reading.start.corpus_seq != reading.seq,
-    )
-
-
-def _result(
-    reading: _Reading, ranked: Ranked, row: PresentablePassage, explained_rank: int | None
-) -> RetrievedPassage:
-    return RetrievedPassage(
-        passage_id=passage_id(ranked.item_id, ranked.seq),
-        heading=row.heading,
-        seq=row.seq,
-        text=row.text,
-        score=ranked.score,
-        provenance=row.provenance,
-        explain=None if explained_rank is None else _explanation(reading, ranked, explained_rank),
-    )
-
-
-def _explanation(reading: _Reading, ranked: Ranked, rank: int) -> Explanation:
-    ranking, item_id = reading.ranking, ranked.item_id
-    boost = reading.query.boosts.get(item_id, 0.0)
-    passage = ranking.candidates[item_id, ranked.seq].passage
-    return Explanation(
-        lexical_rank=rank,
-        lexical_score=ranked.score - boost,
-        matches=explain_passage(passage, ranking.terms, ranking.mean_length),
-        tag_boost=boost,
-        matched_facets=reading.query.facets.get(item_id, ()),
-    )
+    async def _nearest(self, text: str, options: RetrieveOptions, plan: _Plan) -> Nearest:
+        """The vector arm's first round, under the request's deadline. Raises ArmDegraded."""
+        if self._hybrid is None:
+            raise ArmDegraded(Reason.OFF)
+        request = VectorRequest(text, options.workspace, options.content_type, plan.deadline, options.drill)
+        return await self._hybrid.arm.start(request, FUSION_DEPTH)

@@ -7,7 +7,7 @@ from service.core.links import is_link_stub
 from service.errors import EmptyDocument, InvalidInput
 from service.model import Capture, ItemId, PassageText, Source, SourceType
 from service.ports.documents import DocumentFormat, DocumentReader, FileDefaults
-from service.surfaces.wire import CaptureIn, capture_of, decode_capture
+from service.surfaces.wire import CaptureIn, capture_of, decode_capture, decode_json
 
 PATH_SEPARATOR = " > "  # between a document's title and the headings down to a passage
 
@@ -18,9 +18,6 @@ class BeirLine(msgspec.Struct, kw_only=True, rename={"id": "_id"}):
     id: str
     text: str
     title: str = ""
-
-
-_BEIR = msgspec.json.Decoder(BeirLine)
 
 
 def read_capture(body: CaptureIn, documents: DocumentReader) -> Capture:
@@ -51,12 +48,7 @@ class CaptureLines:
     def __call__(self, line: bytes, defaults: FileDefaults) -> Capture:
         """The capture of a line. Raises what is wrong with it."""
         if b'"_id"' in line:
-            try:
-                return beir_capture(_BEIR.decode(line), defaults)
-            except msgspec.MsgspecError as error:
-                if not isinstance(error, msgspec.ValidationError):
-                    raise InvalidInput(f"the line is not JSON: {error}") from error
-                raise InvalidInput(str(error)) from error
+            return beir_capture(decode_json(line, BeirLine), defaults)
         return read_capture(decode_capture(line), self._documents)
 
 

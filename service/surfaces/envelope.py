@@ -21,14 +21,20 @@ from service.search.request import (
 from service.surfaces.wire import RetrievedPassageOut, passage_out
 
 
-class NextActionOut(msgspec.Struct, kw_only=True):
-    """What to do next: an HTTP call and a command line that do the same."""
+class HttpCall(msgspec.Struct, kw_only=True):
+    """A request to this service, ready to be sent."""
 
-    do: str
     method: str
     path: str
     body: dict[str, object] | None
-    command: str
+
+
+class NextStep(msgspec.Struct, kw_only=True):
+    """What to do next: an HTTP request and a command line that do the same."""
+
+    do: str
+    http: HttpCall
+    cli: str
 
 
 class LexicalArmOut(msgspec.Struct, kw_only=True):
@@ -52,16 +58,16 @@ class ArmsOut(msgspec.Struct, kw_only=True):
     vector: VectorArmOut
 
 
-class RetrievalOut(msgspec.Struct, kw_only=True):
-    """One page. `corpus_changed` says that the cursor asked with is older than the corpus."""
+class RetrievalOut(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One page. `corpus_changed` says, where it stands, that the cursor asked with is older than the corpus."""
 
     results: list[RetrievedPassageOut]
     shown: int
     has_more: bool
     next_cursor: str | None
-    next_action: NextActionOut
+    next_action: NextStep
     arms: ArmsOut
-    corpus_changed: bool
+    corpus_changed: bool = False
 
 
 def retrieval_out(
@@ -69,24 +75,25 @@ def retrieval_out(
 ) -> RetrievalOut:
     """An answer as every surface gives it; `default_workspace` is the one a caller need not name."""
     summary = options.view is View.SUMMARY
-    action = next_action(answer, subject, options, default_workspace)
     return RetrievalOut(
         results=[passage_out(passage, summary=summary) for passage in answer.results],
         shown=len(answer.results),
         has_more=answer.has_more,
         next_cursor=answer.next_cursor,
-        next_action=NextActionOut(
-            do=action.do,
-            method=action.method,
-            path=action.path,
-            body=None if action.body is None else dict(action.body),
-            command=action.command,
-        ),
+        next_action=next_step(next_action(answer, subject, options, default_workspace)),
         arms=ArmsOut(
             lexical=LexicalArmOut(state=answer.lexical.state.value, source=answer.lexical.source),
             vector=VectorArmOut(state=answer.vector.state.value, reason=answer.vector.reason),
         ),
         corpus_changed=answer.corpus_changed,
+    )
+
+
+def next_step(action: NextAction) -> NextStep:
+    """A next action as every surface spells it."""
+    body = None if action.body is None else dict(action.body)
+    return NextStep(
+        do=action.do, http=HttpCall(method=action.method, path=action.path, body=body), cli=action.command
     )
 
 

@@ -1,18 +1,20 @@
 """The JSON forms that every surface shares, and their translation from and to the domain.
 
 Bounds that msgspec states apply when decoding only; the domain checks again, so that a surface that builds
-these structs itself cannot get round them.
+these structs itself cannot get round them. What a retrieval answers with is in `service.surfaces.envelope`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from service.errors import InvalidInput, InvalidText, UnknownContentType
+from service.errors import InvalidInput, InvalidLimit, InvalidText, UnknownContentType
 from service.model import (
+    MAX_LIMIT,
     Attribute,
     Capture,
     CaptureResult,
@@ -33,8 +35,15 @@ from service.model import (
     Vocabulary,
 )
 
+T = TypeVar("T")
 SUMMARY_CHARS = 280
+MAX_DETAIL = 300  # characters; a decoder's message may quote what was submitted
+_AT = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+_NOT_UTF8 = "Invalid UTF-8"
 
+# An index key of PostgreSQL holds less than 2,700 bytes; a character takes up to four.
+Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 ContentTypeName = Literal["pdp", "blog", "tech-doc", "marketing"]
 SourceTypeName = Literal["url", "upload"]
 FacetTypeName = Literal["factor", "attribute"]
@@ -70,7 +79,7 @@ class CaptureIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class SystemIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A product system."""
 
-    system_id: str
+    system_id: Id
     name: str
     operation_type: str | None = None
     material: str | None = None
@@ -82,22 +91,22 @@ class SystemIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class AttributeIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """An attribute."""
 
-    attribute_id: str
+    attribute_id: Id
     name: str
 
 
 class FactorIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A factor."""
 
-    factor_id: str
+    factor_id: Id
     name: str
 
 
 class OptionIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """An option of a factor."""
 
-    option_id: str
-    factor_id: str
+    option_id: Id
+    factor_id: Id
     label: str
     value: str | None = None
     attribute_ids: list[str] = []
@@ -236,20 +245,50 @@ def utc_text(moment: datetime) -> str:
 
 def decode_capture(line: bytes) -> CaptureIn:
     """One JSON capture. Raises InvalidInput, InvalidText, UnknownContentType."""
+    return decode_json(line, CaptureIn)
+
+
+def decode_json(data: bytes, kind: type[T]) -> T:
+    """One JSON value of a wire type, strictly: no number for a text, no fraction for a whole number.
+
+    Raises InvalidInput, InvalidText, InvalidLimit, UnknownContentType.
+    """
     try:
-        return msgspec.json.decode(line, type=CaptureIn)
-    except UnicodeDecodeError as error:
-        raise InvalidText("the line is not UTF-8") from error
+        return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
-        if "content_type" in str(error):
-            raise UnknownContentType(f"content_type must be one of {_content_types()}") from error
-        raise InvalidInput(str(error)) from error
+        raise _refusal(str(error)) from error
     except msgspec.DecodeError as error:
-        raise InvalidInput(f"the line is not JSON: {error}") from error
+        if _NOT_UTF8 in str(error):
+            raise InvalidText("the JSON is not UTF-8") from error
+        if _HALF_PAIR.search(data):
+            raise InvalidText("the JSON is damaged or holds half of a surrogate pair") from error
+        raise InvalidInput(f"this is not JSON: {_short(str(error))}") from error
 
 
-def _content_types() -> str:
-    return ", ".join(kind.value for kind in ContentType)
+def _refusal(message: str) -> InvalidInput:
+    """The error for a value of the wrong type or out of bounds, by where it stands."""
+    found = _AT.search(message)
+    place = (found["place"] or None) if found else None
+    if place == "limit":
+        return limit_refused()
+    if place == "content_type":
+        return content_type_refused()
+    return InvalidInput(_short(message), field=place)
+
+
+def limit_refused() -> InvalidLimit:
+    """The error for a limit that no page can have, in whatever form it came."""
+    return InvalidLimit(f"limit must be a whole number from 1 to {MAX_LIMIT}", field="limit")
+
+
+def content_type_refused() -> UnknownContentType:
+    """The error for a content type that is none of the four."""
+    known = ", ".join(kind.value for kind in ContentType)
+    return UnknownContentType(f"content_type must be one of {known}", field="content_type")
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= MAX_DETAIL else f"{message[:MAX_DETAIL]}…"
 
 
 def content_type(name: str | None) -> ContentType | None:
@@ -259,9 +298,7 @@ def content_type(name: str | None) -> ContentType | None:
     try:
         return ContentType(name)
     except ValueError as error:
-        raise UnknownContentType(
-            f"content_type must be one of {_content_types()}", field="content_type"
-        ) from error
+        raise content_type_refused() from error
 
 
 def capture_of(body: CaptureIn, passages: tuple[PassageText, ...] | None = None) -> Capture:
@@ -429,6 +466,12 @@ def tag_out(tag: FacetTag) -> TagOut:
 
 
 def _aware(moment: datetime | None, field: str) -> datetime | None:
-    if moment is not None and moment.tzinfo is None:
+    """The moment in UTC. Raises InvalidInput without a time zone, and for a moment that UTC's calendar lacks."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
         raise InvalidInput(f"{field} needs a time zone", field=field)
-    return moment
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(f"{field} is out of range", field=field) from error

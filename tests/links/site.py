@@ -155,12 +155,17 @@ async def gibberish(asked: Asked, writer: asyncio.StreamWriter) -> None:
 
 @dataclass(slots=True)
 class HugePage:
-    """A body that ends only when the client hangs up. `sent` counts what the network took."""
+    """A body that ends only when the client hangs up. `sent` counts the bytes that left this server.
+
+    Its own send buffer is small, so that what it sent is what the client's side took in.
+    """
 
     sent: int = 0
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        connection: socket.socket = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, len(CHUNK))
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")
         try:
             while True:

@@ -61,7 +61,7 @@ async def test_waiting_for_a_host_takes_no_place_from_others() -> None:
 
 
 async def test_a_host_is_shut_by_failures_in_a_row_only() -> None:
-    """An answer in between starts the count anew; `trip_after` in a row shut the host until the cool-off."""
+    """An answer in between starts the count anew; `trip_after` in a row shut the host for the cool-off."""
     clock = HandClock(now=0.0)
     gates = HostGates(Pace(spacing=0.0, trip_after=2, cool_off=10.0), clock)
     gates.failed("a")
@@ -75,6 +75,7 @@ async def test_a_host_is_shut_by_failures_in_a_row_only() -> None:
     async with gates.turn("b") as refused:
         assert refused is None
     clock.now = 10.0
+    gates.failed("a")
     async with gates.turn("a") as refused:
         assert refused is None
 

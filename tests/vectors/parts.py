@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.model import ContentType, ItemId, Workspace
-from service.ports.vectors import CollectionName, PointKey, VectorIndex, VectorPoint, VectorQuery
+from service.ports.vectors import CollectionName, Hit, PointKey, VectorIndex, VectorPoint, VectorQuery
 
 DIMENSION = 8
 COLLECTION = CollectionName("passages-test-1")
@@ -50,17 +50,15 @@ def nearest(
     return VectorQuery(vector, workspace, content_type, limit)
 
 
-def exact(
-    points: Sequence[VectorPoint], vectors: NDArray[np.float32], query: VectorQuery
-) -> list[tuple[float, PointKey]]:
-    """(score, key) of the points that match, best first, by plain arithmetic in float64."""
+def exact(points: Sequence[VectorPoint], vectors: NDArray[np.float32], query: VectorQuery) -> list[Hit]:
+    """The best that match, by plain arithmetic in float64."""
     scores = vectors.astype(np.float64) @ query.vector.astype(np.float64)
     matching = (
-        (float(score), point.key)
+        Hit(point.key, float(score))
         for score, point in zip(scores, points, strict=True)
         if point.workspace == query.workspace and query.content_type in (None, point.content_type)
     )
-    return sorted(matching, key=lambda pair: (-pair[0], pair[1]))[: query.limit]
+    return sorted(matching, key=lambda hit: (-hit.score, hit.key))[: query.limit]
 
 
 async def filled(index: VectorIndex, count: int, dimension: int = DIMENSION) -> NDArray[np.float32]:

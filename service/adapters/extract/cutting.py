@@ -24,17 +24,17 @@ _FENCES = ("```", "~~~")
 
 # The splitter takes quadratic time on text without sentence ends; a window bounds it. The last part of a
 # window is cut again with the next one, so a window's edge is never seen in the passages.
-_WINDOW_CHARS = 16_000
+_WINDOW_CHARS = 6_000
 
 # Aim a little under the target, as density varies within a text: most parts then fit at once.
 _FILL = 0.9
 _SLACK = 1.1
 
 
-def cut(text: str, target: int, hard: int) -> Iterator[str]:
-    """Parts of `text`, which join to it exactly, of at most `target` estimated tokens.
+def cut(text: str, target: int, hard: int) -> Iterator[tuple[str, int]]:
+    """Parts of `text`, which join to it exactly, each with its estimated tokens: at most `target`.
 
-    Only a part that is one single word may be larger, up to `hard`; a word beyond that is cut.
+    Only a part that is one single word may have more, up to `hard`; a word beyond that is cut.
     """
     start = 0
     while start < len(text):
@@ -43,7 +43,7 @@ def cut(text: str, target: int, hard: int) -> Iterator[str]:
         if end < len(text) and len(parts) > 1:
             parts.pop()
         yield from parts
-        start += sum(map(len, parts))
+        start += sum(len(part) for part, _ in parts)
 
 
 def _window_end(text: str, start: int, hard: int) -> int:
@@ -54,10 +54,10 @@ def _window_end(text: str, start: int, hard: int) -> int:
     return before_word if before_word > start else end
 
 
-def _cut_window(text: str, target: int, hard: int) -> Iterator[str]:
+def _cut_window(text: str, target: int, hard: int) -> Iterator[tuple[str, int]]:
     tokens = estimate_tokens(text)
     if tokens <= target or (tokens <= hard and WORD.fullmatch(text)):
-        yield text
+        yield text, tokens
         return
     for start, end in pairwise([0, *_cuts(text, tokens, target, hard), len(text)]):
         yield from _cut_window(text[start:end], target, hard)

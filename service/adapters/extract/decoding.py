@@ -49,6 +49,8 @@ _PARAGRAPH_BREAK = re.compile("[\f\u2029]")
 # Controls, lone surrogates and noncharacters separate words; a soft hyphen or a zero-width mark does not.
 _UNKEEPABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _INVISIBLE = re.compile("[\xad\ufeff]")
+# One search tells that most texts need none of the four.
+_UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _WELL_FORMED_MULTIBYTE = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
@@ -56,6 +58,8 @@ _WELL_FORMED_MULTIBYTE = re.compile(
 
 def clean(text: str) -> str:
     """`text` with newlines as line feeds and without control characters, lone surrogates and soft hyphens."""
+    if not _UNCLEAN.search(text):
+        return text
     text = _LINE_BREAK.sub("\n", text)
     text = _PARAGRAPH_BREAK.sub("\n\n", text)
     return _INVISIBLE.sub("", _UNKEEPABLE.sub(" ", text))

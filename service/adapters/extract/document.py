@@ -50,10 +50,10 @@ class ExtractLimits:
         text_bytes: largest Markdown, HTML or plain-text document.
         pdf_bytes: largest PDF file.
         blocks: most blocks of one document.
+        cpu_seconds: most processor time of the thread, for Markdown and PDF, whose parsers can be slow.
         pdf_pages: most pages of a PDF.
         pdf_stream_bytes: largest PDF stream once decompressed; a few are in memory at a time.
         pdf_text_chars: most text a PDF may give.
-        pdf_cpu_seconds: processor time of the extracting thread that one PDF may take.
         line_bytes: longest NDJSON line, and so the most memory a line may take.
         expanded_bytes: most bytes a gzip may give in all.
         expansion_ratio: most bytes a gzip may give for each byte it holds, once past `ratio_grace_bytes`.
@@ -62,11 +62,11 @@ class ExtractLimits:
 
     text_bytes: int = 16 * MIB
     pdf_bytes: int = 64 * MIB
-    blocks: int = 500_000
+    blocks: int = 300_000
+    cpu_seconds: float = 60.0
     pdf_pages: int = 2_000
     pdf_stream_bytes: int = 16 * MIB
     pdf_text_chars: int = 32 * MIB
-    pdf_cpu_seconds: float = 60.0
     line_bytes: int = 16 * MIB
     expanded_bytes: int = 8 * GIB
     expansion_ratio: int = 200

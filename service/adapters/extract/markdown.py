@@ -7,6 +7,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.token import Token
 
+from service.adapters.extract.clock import Clock
 from service.adapters.extract.decoding import decode
 from service.adapters.extract.document import ExtractedDocument, ExtractLimits
 from service.adapters.extract.front_matter import split_front_matter
@@ -22,23 +23,32 @@ _VERBATIM = frozenset({"fence", "code_block"})
 
 
 class _TopLevelState(StateBlock):
-    """A block parser's state that keeps top-level tokens only: nested ones are text of the element above."""
+    """A block parser's state that keeps the opening of each top-level element and a heading's content.
 
-    max_tokens = 0
+    All other tokens share one that is never read: nested elements are text of the element above them, and
+    a list of a million items takes no more memory than its source.
+    """
+
+    def __init__(self, source: str, parser: MarkdownIt, max_tokens: int, clock: Clock) -> None:
+        super().__init__(source, parser, {}, [])
+        self._discarded = Token("", "", 0)
+        self._max_tokens = max_tokens
+        self._clock = clock
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
-        """The new token, kept if it is top-level or a heading's content.
+        """The new token, kept or not.
 
         Raises:
-            TooLarge: the document has too many elements.
+            TooLarge: the document has too many elements or takes too long.
         """
-        token = super().push(ttype, tag, nesting)
-        in_heading = len(self.tokens) > 1 and self.tokens[-2].type == "heading_open"
-        if token.level > 0 and not in_heading:
-            self.tokens.pop()
-        elif len(self.tokens) > self.max_tokens:
-            raise TooLarge("The document has too many elements.")
-        return token
+        self._clock.check()
+        in_heading = self.level == 1 and bool(self.tokens) and self.tokens[-1].type == "heading_open"
+        if nesting >= 0 and (self.level == 0 or in_heading):
+            if len(self.tokens) >= self._max_tokens:
+                raise TooLarge("The document has too many elements.")
+            return super().push(ttype, tag, nesting)
+        self.level += nesting
+        return self._discarded
 
 
 def extract_markdown(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
@@ -52,15 +62,14 @@ def extract_markdown(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
     """
     metadata, body = split_front_matter(decode(data))
     outline = OutlineBuilder(limits.blocks)
-    _add_elements(body, outline, max_tokens=3 * limits.blocks)
+    _add_elements(body, outline, limits)
     title = metadata.get("title")
     return outline.document(metadata, title if isinstance(title, str) else None)
 
 
-def _add_elements(body: str, outline: OutlineBuilder, *, max_tokens: int) -> None:
+def _add_elements(body: str, outline: OutlineBuilder, limits: ExtractLimits) -> None:
     parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
-    state = _TopLevelState(body, parser, {}, [])
-    state.max_tokens = max_tokens
+    state = _TopLevelState(body, parser, 2 * limits.blocks, Clock(limits.cpu_seconds))
     parser.block.tokenize(state, state.line, state.lineMax)
     inline = InlineReader(parser, state.env, len(body))
     lines = body.split("\n")
@@ -77,6 +86,6 @@ def _add_elements(body: str, outline: OutlineBuilder, *, max_tokens: int) -> Non
 def _elements(tokens: list[Token]) -> Iterator[tuple[Token, str]]:
     """Each top-level element's opening token, and a heading's content."""
     for number, token in enumerate(tokens):
-        if token.level == 0 and token.nesting >= 0:
+        if token.level == 0:
             content = tokens[number + 1].content if token.type == "heading_open" else ""
             yield token, content

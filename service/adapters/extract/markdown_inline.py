@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
@@ -13,12 +14,12 @@ _TAGS = (
     "a|abbr|b|big|br|center|cite|code|del|details|div|dfn|em|font|i|img|ins|kbd|mark|p|picture|q|s|samp|small"
     "|source|span|strike|strong|sub|summary|sup|table|tbody|td|th|thead|tr|tt|u|ul|ol|li|var|wbr"
 )
-_CODE_OR_TAG = re.compile(
-    rf"(?P<code>(?<!`)(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
-    rf"|(?P<break></?(?:br|p|div|li|tr|td|th)(?:\s[^<>]*)?/?>)"
+_TICKS = re.compile("`+")
+_TAG_OR_ENTITY = re.compile(
+    rf"(?P<break></?(?:br|p|div|li|tr|td|th)(?:\s[^<>]*)?/?>)"
     rf"|</?(?:{_TAGS})(?:\s[^<>]*)?/?>"
     r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,31});)",
-    re.DOTALL | re.IGNORECASE | re.ASCII,
+    re.IGNORECASE | re.ASCII,
 )
 _HIDDEN = (("<!--", "-->"), ("<script", "</script>"), ("<style", "</style>"))
 _REFERENCE = re.compile(r"(?<!\\)\[(?P<text>[^\[\]]{1,300})\](?:\[(?P<label>[^\[\]]{0,300})\])?(?![\[(:])")
@@ -26,7 +27,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<&!~]")
 _ANCHOR = re.compile(r"\s*\{#[\w.:-]+\}\s*\Z")
 
 # Inline parsing is not linear in its input; a heading beyond this keeps its markup.
-_MAX_PARSED_HEADING = 1_000
+_MAX_PARSED_HEADING = 300
 _MAX_TARGET_CHARS = 2_000
 _MIN_GROWTH = 100_000
 
@@ -60,7 +61,9 @@ class InlineReader:
         if "<" in source or "&" in source:
             for opening, closing in _HIDDEN:
                 source = _without(source, opening, closing)
-            source = _CODE_OR_TAG.sub(_shown, source)
+            source = "".join(
+                text if is_code else _TAG_OR_ENTITY.sub(_shown, text) for text, is_code in _code_spans(source)
+            )
         return source
 
     def _resolved(self, link: re.Match[str]) -> str:
@@ -79,12 +82,30 @@ def _spoken(token: Token) -> str:
 
 
 def _shown(match: re.Match[str]) -> str:
-    if match["code"] is not None:
-        return match[0]
     if match["entity"] is not None:
         character = html.unescape(match[0])
         return match[0] if character in "<>" else character  # text must not turn into a tag
     return " " if match["break"] is not None else ""
+
+
+def _code_spans(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in pieces, each with whether it is a code span: backticks to the next run of as many."""
+    runs = list(_TICKS.finditer(text))
+    closing: dict[int, int] = {}
+    latest: dict[int, int] = {}
+    for number in range(len(runs) - 1, -1, -1):
+        length = len(runs[number][0])
+        closing[number] = latest.get(length, -1)
+        latest[length] = number
+    position = number = 0
+    while number < len(runs):
+        end = closing[number]
+        if end >= 0:
+            yield text[position : runs[number].start()], False
+            position = runs[end].end()
+            yield text[runs[number].start() : position], True
+        number = max(end, number) + 1
+    yield text[position:], False
 
 
 def _without(text: str, opening: str, closing: str) -> str:

@@ -14,6 +14,7 @@ MAX_PATH_CHARS = 400
 MAX_TITLE_CHARS = 300
 
 # Blanks that no layout needs: they would make a passage huge while it counts as small.
+_MAX_UNCHECKED_CHARS = 2_000
 _WIDE_GAP = re.compile(r"[^\S\n]{100,}")
 _TALL_GAP = re.compile(r"\n(?:[^\S\n]*\n){9,}")
 
@@ -66,9 +67,11 @@ class OutlineBuilder:
         Raises:
             TooLarge: the document has more blocks than allowed.
         """
-        text = _WIDE_GAP.sub(" ", _TALL_GAP.sub("\n\n", clean(text))).strip("\n").rstrip()
+        text = clean(text).strip("\n").rstrip()
         if not text:
             return
+        if len(text) > _MAX_UNCHECKED_CHARS:
+            text = _WIDE_GAP.sub(" ", _TALL_GAP.sub("\n\n", text))
         if len(self._blocks) >= self._max_blocks:
             raise TooLarge(f"The document has more than {self._max_blocks} blocks.")
         for heading in self._open:

@@ -4,12 +4,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from time import thread_time
 
 from pypdf import PageObject, PdfReader, apply_configuration
 from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
 from pypdf.generic import EncodedStreamObject, IndirectObject, PdfObject
 
+from service.adapters.extract.clock import Clock
 from service.adapters.extract.document import NO_METADATA, ExtractedDocument, ExtractLimits
 from service.adapters.extract.outline import OutlineBuilder
 from service.adapters.extract.pdf_outline import DAMAGE, add_page, headings_by_page
@@ -112,7 +112,7 @@ def _title(reader: PdfReader) -> str | None:
 
 
 def _page_texts(reader: PdfReader, limits: ExtractLimits) -> Iterator[str]:
-    clock = _Clock(limits.pdf_cpu_seconds)
+    clock = Clock(limits.cpu_seconds)
     chars = 0
     for page in reader.pages:
         text = _page_text(page, clock)
@@ -122,24 +122,7 @@ def _page_texts(reader: PdfReader, limits: ExtractLimits) -> Iterator[str]:
         yield text
 
 
-def _page_text(page: PageObject, clock: "_Clock") -> str:
+def _page_text(page: PageObject, clock: Clock) -> str:
     text = page.extract_text(visitor_operand_before=clock.check)
     clock.check()  # pypdf swallows what is raised inside a form of the page
     return text
-
-
-class _Clock:
-    """Counts this thread's processor time: a small file can ask for days of work within all other bounds."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._end = thread_time() + seconds
-
-    def check(self, *_operation: object) -> None:
-        """Called before every drawing operation.
-
-        Raises:
-            TooLarge: the time is over.
-        """
-        if thread_time() > self._end:
-            raise TooLarge(f"The PDF takes more than {self._seconds:g} s to read.")

@@ -56,8 +56,8 @@ def split(blocks: Sequence[Block], budget: TokenBudget = DEFAULT_BUDGET) -> tupl
 def _parts(blocks: Sequence[Block], budget: TokenBudget) -> Iterator[_Part]:
     for block in blocks:
         glue = _BETWEEN_BLOCKS
-        for text in cut(block.text, budget.target, budget.hard):
-            yield _Part(block.heading, glue, text, estimate_tokens(text))
+        for text, tokens in cut(block.text, budget.target, budget.hard):
+            yield _Part(block.heading, glue, text, tokens)
             glue = ""
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from service.adapters.sql import rows, schema
-from service.adapters.sql.snapshot import JOINED, LIVE, WORKSPACE
+from service.adapters.sql.snapshot import JOINED, LIVE, own_workspace
 from service.model import ContentType, ItemId, Provenance, SourceType, Workspace
 from service.ports.store import Glance, GlanceRow, PresentablePassage
 
@@ -123,7 +123,7 @@ def _statement(*, postgres: bool) -> Select[tuple[object, ...]]:
         .select_from(JOINED)
         .where(
             keys,
-            bindparam("workspace") == WORKSPACE,
+            own_workspace == bindparam("workspace"),
             LIVE,
             schema.passages.c.scorable,
             or_(kind.is_(None), schema.items.c.content_type == kind),

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -214,4 +215,62 @@ ingest_progress = Table(
     Column("item_id", Id),
     Column("at", UtcDateTime, nullable=False),
     PrimaryKeyConstraint("workspace", "name_hash"),
+)
+
+# The vector side. Everything here can be thrown away and rebuilt, but for what people decided (the flag).
+embedding_cache = Table(
+    "embedding_cache",
+    metadata,
+    Column("fingerprint", Id, nullable=False),
+    Column("text_hash", String(64), nullable=False),
+    Column("windows", Integer, nullable=False),
+    Column("dtype", String(8), nullable=False),
+    Column("vectors", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("fingerprint", "text_hash"),
+)
+
+vector_collections = Table(
+    "vector_collections",
+    metadata,
+    Column("name", Id, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("role", String, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index(
+        "uq_vector_collections_active",
+        "role",
+        unique=True,
+        sqlite_where=text("role = 'active'"),
+        postgresql_where=text("role = 'active'"),
+    ),
+)
+
+vector_progress = Table(
+    "vector_progress",
+    metadata,
+    Column("collection", Id, primary_key=True),
+    Column("incarnation", String, nullable=False),
+    Column("seq", Key, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+vector_parked = Table(
+    "vector_parked",
+    metadata,
+    Column("collection", Id, nullable=False),
+    Column("passage_key", Key, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    PrimaryKeyConstraint("collection", "passage_key"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Id, primary_key=True),
+    Column("owner", String, nullable=False),
+    Column("until", UtcDateTime, nullable=False),
 )

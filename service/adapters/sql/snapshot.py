@@ -31,7 +31,7 @@ LIVE = and_(schema.items.c.retired_at.is_(None), schema.items.c.superseded_by.is
 JOINED = schema.passages.join(schema.items)
 # The workspace as an expression: SQLite would otherwise walk the workspace's items by their index and look for
 # the few passages wanted among all of theirs (35 times slower at 20,000 passages, and growing).
-WORKSPACE = schema.items.c.workspace.concat(literal_column("''"))
+own_workspace = schema.items.c.workspace.concat(literal_column("''"))
 
 
 class SqlSnapshot:
@@ -52,7 +52,7 @@ class SqlSnapshot:
         """The live scorable passages among `keys`."""
         found: list[Candidate] = []
         for chunk in _chunks(keys):
-            statement = _candidates(workspace == WORKSPACE, content_type)
+            statement = _candidates(own_workspace == workspace, content_type)
             statement = statement.where(schema.passages.c.passage_key.in_(chunk))
             found += [rows.candidate(row) for row in await self._rows(statement)]
         return found
@@ -92,7 +92,7 @@ class SqlSnapshot:
         statement = (
             select(*rows.INDEXABLE_COLUMNS)
             .select_from(JOINED)
-            .where(workspace == WORKSPACE, LIVE, schema.passages.c.scorable)
+            .where(own_workspace == workspace, LIVE, schema.passages.c.scorable)
             .order_by(schema.passages.c.passage_key)
             .limit(limit)
         )

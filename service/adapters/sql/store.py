@@ -122,13 +122,14 @@ class SqlStore:
         async with begin(self._engines.read) as connection:
             return [url for url in (await connection.execute(statement)).scalars() if url is not None]
 
-    async def set_url_ok(self, workspace: Workspace, url: str, ok: bool) -> int:  # noqa: FBT001 - the port's  # noqa: FBT001 - the port's
-        """Store the liveness of a source URL; how many items it changed."""
+    async def set_url_ok(self, workspace: Workspace, url: str, ok: bool | None) -> int:
+        """Store the liveness of a source URL on its live items; how many rows it changed."""
         statement = (
             update(schema.items)
             .where(
                 schema.items.c.workspace == workspace,
                 schema.items.c.source_url == url,
+                LIVE,
                 schema.items.c.source_url_ok.is_distinct_from(ok),
             )
             .values(source_url_ok=ok)

@@ -1,0 +1,74 @@
+"""The HTTP application: the routes, and what every request passes through."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from litestar import Litestar
+from litestar.datastructures import State
+
+from service.bootstrap import application
+from service.settings import Settings, read_settings
+from service.surfaces.http import health, imports, items, retrieval, tags, vocabulary
+from service.surfaces.http.document import openapi_config
+from service.surfaces.http.gate import Gate
+from service.surfaces.http.metrics import Metrics
+from service.surfaces.http.parts import DEPENDENCIES
+from service.surfaces.http.problems import EXCEPTION_HANDLERS
+from service.surfaces.http.requests import StrictRequest, refuse_unknown_query
+
+_ROUTES = [
+    retrieval.retrieve,
+    retrieval.system_passages,
+    retrieval.selection_passages,
+    retrieval.selection_evidence,
+    retrieval.selection_hand_off,
+    items.capture_item,
+    items.get_item,
+    items.trace_item,
+    items.retire_item,
+    items.supersede_item,
+    imports.import_items,
+    vocabulary.replace_vocabulary,
+    vocabulary.read_vocabulary,
+    tags.propose_tag,
+    tags.accept_tag,
+    tags.reject_tag,
+    tags.list_tags,
+    health.live,
+    health.ready,
+    health.metrics_page,
+]
+
+
+def create_app(settings: Settings) -> Litestar:
+    """The ASGI application of one instance. Nothing opens before its lifespan begins."""
+    metrics = Metrics()
+    app = Litestar(
+        route_handlers=_ROUTES,
+        lifespan=[_opened(settings)],
+        state=State({"metrics": metrics}),
+        dependencies=DEPENDENCIES,
+        exception_handlers=EXCEPTION_HANDLERS,
+        before_request=refuse_unknown_query,
+        request_class=StrictRequest,
+        request_max_body_size=settings.max_body_bytes,
+        openapi_config=openapi_config(),
+        logging_config=None,
+    )
+    app.asgi_handler = Gate(app.asgi_handler, metrics)
+    return app
+
+
+def app_from_environment() -> Litestar:
+    """The application of the environment's settings: a factory for ASGI servers. Raises ConfigurationError."""
+    return create_app(read_settings())
+
+
+def _opened(settings: Settings) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def opened(app: Litestar) -> AsyncIterator[None]:
+        async with application(settings) as running:
+            app.state.application = running
+            yield
+
+    return opened

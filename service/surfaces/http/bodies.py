@@ -1,0 +1,74 @@
+"""What the routes take, beside the captures and the vocabulary that every surface shares."""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from service.model import DEFAULT_LIMIT, MAX_LIMIT, Workspace
+from service.search.request import Explain, RetrieveOptions, View
+from service.surfaces.wire import ContentTypeName, FacetTypeName, content_type
+
+MAX_OPTIONS: Final = 10_000
+ANONYMOUS: Final = "anonymous"
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
+OptionIds = Annotated[list[str], msgspec.Meta(max_length=MAX_OPTIONS)]
+ViewName = Literal["summary", "brief", "full"]
+
+
+class Choices(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The options of every retrieval."""
+
+    limit: Limit = DEFAULT_LIMIT
+    content_type: ContentTypeName | None = None
+    cursor: str | None = None
+    view: ViewName = "brief"
+    explain: bool = False
+
+    def options(self, workspace: Workspace) -> RetrieveOptions:
+        """As the use case takes them. Raises InvalidLimit, UnknownContentType."""
+        return RetrieveOptions(
+            workspace,
+            limit=self.limit,
+            content_type=content_type(self.content_type),
+            cursor=self.cursor,
+            view=View(self.view),
+            explain=Explain.ON if self.explain else Explain.OFF,
+        )
+
+
+class RetrieveIn(Choices, kw_only=True):
+    """A free-text retrieval."""
+
+    query: str
+
+
+class SelectionIn(Choices, kw_only=True):
+    """A retrieval by what a buyer chose."""
+
+    option_ids: OptionIds
+
+
+class SupersedeIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The item that takes another's place."""
+
+    by: str
+
+
+class TagIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A tag to propose, and who proposes it."""
+
+    item_id: str
+    facet_type: FacetTypeName
+    facet_id: str
+    by: str = ANONYMOUS
+
+
+class DecisionIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Who decides a tag."""
+
+    by: str = ANONYMOUS
+
+
+class NoFields(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a call that needs none: absent or empty."""

@@ -1,0 +1,136 @@
+"""Whether the process lives, whether it can answer and why not, and what it counts."""
+
+import asyncio
+from typing import Final
+
+import msgspec
+from litestar import Response, get
+from litestar.openapi.datastructures import ResponseSpec
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from service.bootstrap import Application
+from service.errors import Unavailable
+from service.surfaces.http.metrics import IndexReading
+from service.surfaces.http.parts import App, Counted, workspace_of
+from service.surfaces.http.problems import PROBLEM_JSON, Problem, problem, responses
+
+PATIENCE_S: Final = 2.0  # how long a health check waits for the store
+_TAGS: Final = ["operations"]
+_ANSWERING: Final = ("ready", "scanning")
+
+
+class LiveOut(msgspec.Struct, kw_only=True):
+    """The process answers."""
+
+    state: str = "alive"
+
+
+class PartOut(msgspec.Struct, kw_only=True):
+    """One part of the service: its state, and why it is not the best one."""
+
+    state: str
+    reason: str | None
+
+
+class PartsOut(msgspec.Struct, kw_only=True):
+    """Everything that a retrieval needs."""
+
+    store: PartOut
+    lexical: PartOut
+
+
+class ReadyOut(msgspec.Struct, kw_only=True):
+    """The service can answer retrievals."""
+
+    ready: bool
+    parts: PartsOut
+
+
+class NotReadyOut(Problem, kw_only=True):
+    """The service cannot answer retrievals, and what is missing."""
+
+    ready: bool
+    parts: PartsOut
+
+
+_NOT_READY: Final = {
+    **responses(),
+    503: ResponseSpec(
+        NotReadyOut,
+        description="Retrievals cannot be answered",
+        media_type=PROBLEM_JSON,
+        generate_examples=False,
+    ),
+}
+
+
+@get("/health/live", tags=_TAGS, summary="Is the process alive?", responses=responses())
+async def live() -> LiveOut:
+    """The process answers, whatever its parts do."""
+    return LiveOut()
+
+
+@get("/health/ready", tags=_TAGS, summary="Can retrievals be answered?", responses=_NOT_READY)
+async def ready(application: App) -> Response[ReadyOut] | Response[NotReadyOut]:
+    """200 when the lexical arm can answer, from its index or from the rows; else 503. Both with each part."""
+    parts = await _parts(application)
+    if parts.lexical.state in _ANSWERING:
+        return Response(ReadyOut(ready=True, parts=parts))
+    told = problem(503, Unavailable.code, Unavailable.title, parts.lexical.reason or "not ready")
+    body = NotReadyOut(**msgspec.structs.asdict(told), ready=False, parts=parts)
+    return Response(body, status_code=503, media_type=PROBLEM_JSON, headers={"Retry-After": "1"})
+
+
+@get(
+    "/metrics",
+    tags=_TAGS,
+    summary="Prometheus metrics",
+    media_type=CONTENT_TYPE_LATEST,
+    responses=responses(),
+)
+async def metrics_page(application: App, metrics: Counted) -> bytes:
+    """Requests, reads by how they were answered, and the state of the index."""
+    head = await _head(application)
+    return metrics.page(
+        [
+            IndexReading(
+                workspace=status.workspace,
+                documents=status.documents,
+                rebuilds=status.rebuilds,
+                lag=None if head is None or status.applied is None else max(0, head - status.applied),
+            )
+            for status in application.lexical.status().values()
+        ]
+    )
+
+
+async def _parts(application: Application) -> PartsOut:
+    workspace = workspace_of(application)
+    status = application.lexical.status().get(workspace)
+    try:
+        async with asyncio.timeout(PATIENCE_S), application.store.snapshot() as snapshot:
+            bound = application.settings.scan_bound
+            few = await snapshot.count_scorable(workspace, bound + 1) <= bound
+    except (Unavailable, TimeoutError):
+        away = PartOut(state="unavailable", reason="the store does not answer")
+        return PartsOut(store=away, lexical=PartOut(state="unavailable", reason=away.reason))
+    store = PartOut(state="ready", reason=None)
+    if status is None or status.applied is not None:
+        return PartsOut(store=store, lexical=PartOut(state="ready", reason=None))
+    why = f"the index is {status.state.value}"
+    if few:
+        return PartsOut(
+            store=store, lexical=PartOut(state="scanning", reason=f"{why}; the rows are read instead")
+        )
+    return PartsOut(
+        store=store, lexical=PartOut(state="unavailable", reason=f"{why}; the rows are too many to read")
+    )
+
+
+async def _head(application: Application) -> int | None:
+    """The store's newest sequence number, or None while it does not answer."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await application.store.head()
+    except (Unavailable, TimeoutError):
+        return None
