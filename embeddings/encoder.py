@@ -8,7 +8,7 @@ import numpy as np
 
 from embeddings.errors import InvalidText
 from embeddings.fingerprint import Fingerprint
-from embeddings.vectors import Vectors
+from embeddings.vectors import Vectors, require_unit_rows
 from embeddings.windows import Window, padded_batches
 
 DEFAULT_BATCH_TOKENS = 512
@@ -45,7 +45,7 @@ class Encoder(Protocol):
         A query longer than the token limit is read up to the limit.
 
         Raises:
-            InvalidText: a text holds a lone surrogate.
+            InvalidText: a text has no token, or holds a lone surrogate.
             EncodingFailed: the model failed or returned what is no unit vector.
         """
         ...
@@ -71,6 +71,9 @@ def passage_steps(
 
     Yields the number of windows encoded in the step. Windows of like length share a batch of up to
     `batch_tokens` padded tokens, whatever text they are from.
+
+    Raises:
+        InvalidText, EncodingFailed: see `Encoder`.
     """
     plan: list[tuple[Window, ...]] = []
     for number, text in enumerate(texts, start=1):
@@ -80,7 +83,8 @@ def passage_steps(
     flat = [window for windows in plan for window in windows]
     rows = np.empty((len(flat), encoder.fingerprint.dimension), dtype=np.float32)
     for batch in padded_batches([window.tokens for window in flat], batch_tokens):
-        rows[batch] = encoder.encode_windows([flat[index] for index in batch])
+        encoded = encoder.encode_windows([flat[index] for index in batch])
+        rows[batch] = require_unit_rows(encoded, count=len(batch), dimension=rows.shape[1])
         yield len(batch)
     ends = list(accumulate(len(windows) for windows in plan))
     return [rows[end - len(windows) : end].copy() for windows, end in zip(plan, ends, strict=True)]

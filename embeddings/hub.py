@@ -9,7 +9,6 @@ import huggingface_hub
 from huggingface_hub.errors import (
     HfHubHTTPError,
     HFValidationError,
-    LocalEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
     RevisionResolutionError,
@@ -17,9 +16,10 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import httpx  # type: ignore[attr-defined] # exported for this, not declared
 
-from embeddings.errors import EmbeddingError, HubUnreachable, ModelNotFound
+from embeddings.errors import EmbeddingError, HubUnreachable, ModelNotFound, UnsuitableModel
 from embeddings.model_files import files_below, shaping_files
 
+_LAST_FILE = "modules.json"
 # A 404 has several names; to the one who set the model they mean the same.
 _ABSENT = (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError)
 _UNREACHABLE = (HfHubHTTPError, httpx.HTTPError, RevisionResolutionError, OSError)
@@ -36,18 +36,21 @@ class HubModel:
 
 
 def cached_folder(model: HubModel) -> Path | None:
-    """The snapshot already on this machine, or None; asks nobody."""
+    """The snapshot already on this machine, or None; asks nobody.
+
+    `fetch_folder` writes `modules.json` last, so a snapshot that has it is whole.
+    """
     try:
-        folder = Path(
-            huggingface_hub.snapshot_download(
-                model.name, revision=model.revision, cache_dir=model.cache, local_files_only=True
-            )
+        found = huggingface_hub.try_to_load_from_cache(
+            model.name, _LAST_FILE, revision=model.revision, cache_dir=model.cache
         )
-    except (LocalEntryNotFoundError, RevisionResolutionError):
-        return None
     except HFValidationError as error:
         raise ModelNotFound(f"{model.name!r} is neither a folder nor a hub name") from error
-    return folder if _is_complete(folder) else None
+    if not isinstance(found, str):
+        return None
+    folder = Path(found).parent
+    has_weights = any(name.endswith((".safetensors", ".bin")) for name in shaping_files(files_below(folder)))
+    return folder if has_weights else None
 
 
 def fetch_folder(model: HubModel, timeout_s: float) -> Path:
@@ -55,30 +58,41 @@ def fetch_folder(model: HubModel, timeout_s: float) -> Path:
 
     Raises:
         ModelNotFound: the hub does not have it, or not for us.
+        UnsuitableModel: the repository is not a sentence-transformers model.
         HubUnreachable: no answer within `timeout_s`, or the download broke off.
     """
     info = _ask(model, timeout_s)
     wanted = shaping_files(sibling.rfilename for sibling in info.siblings or ())
+    if _LAST_FILE not in wanted:
+        raise UnsuitableModel(f"{model.name!r} has no {_LAST_FILE}: it is not a sentence-transformers model")
+    wanted.remove(_LAST_FILE)
     try:
-        folder = huggingface_hub.snapshot_download(
+        folder = Path(
+            huggingface_hub.snapshot_download(
+                model.name,
+                revision=info.sha,
+                cache_dir=model.cache,
+                endpoint=model.url,
+                etag_timeout=timeout_s,
+                allow_patterns=wanted,
+            )
+        )
+        # By branch name, because that is what makes the cache remember which commit the branch was.
+        last = huggingface_hub.hf_hub_download(
             model.name,
+            _LAST_FILE,
             revision=model.revision,
             cache_dir=model.cache,
             endpoint=model.url,
             etag_timeout=timeout_s,
-            allow_patterns=wanted,
         )
     except _ABSENT as error:
         raise ModelNotFound(f"the hub has no model {model.name!r} at this revision") from error
     except _UNREACHABLE as error:
         raise HubUnreachable(f"fetching {model.name!r} from its hub broke off") from error
-    return Path(folder)
-
-
-def _is_complete(folder: Path) -> bool:
-    """Whether an interrupted download left enough to load; a half one is fetched again."""
-    names = shaping_files(files_below(folder))
-    return "modules.json" in names and any(name.endswith((".safetensors", ".bin")) for name in names)
+    if Path(last).parent != folder:
+        raise HubUnreachable(f"{model.name!r} changed on its hub while it was fetched")
+    return folder
 
 
 def _ask(model: HubModel, timeout_s: float) -> ModelInfo:

@@ -124,13 +124,16 @@ def _import_openvino() -> ModuleType:
     Its import posts an event to an analytics server unless the telemetry package is missing; a None in
     `sys.modules` makes it missing, and the engine then uses its own stub.
     """
-    before = sys.modules.get(_TELEMETRY)
-    if "openvino" not in sys.modules and before is None:
-        sys.modules[_TELEMETRY] = None  # type: ignore[assignment]
+    hide = "openvino" not in sys.modules and _TELEMETRY not in sys.modules
+    if hide:
+        sys.modules[_TELEMETRY] = None  # type: ignore[assignment] # the documented way to block an import
     try:
         return import_module("openvino")
     except ImportError as error:
         raise BackendUnavailable("the openvino backend needs the package openvino") from error
+    finally:
+        if hide:
+            sys.modules.pop(_TELEMETRY, None)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
 from embeddings.encoder import require_encodable
-from embeddings.errors import EncodingFailed
+from embeddings.errors import EncodingFailed, InvalidText
 from embeddings.fingerprint import Fingerprint
 from embeddings.torch_threads import torch_threads
 from embeddings.vectors import Vectors, unit_rows
@@ -52,6 +52,8 @@ class SentenceTransformerEncoder:
         if not texts:
             return self._unit_rows(np.empty((0, self.fingerprint.dimension), np.float32), 0)
         with self._turn():
+            if not all(self.windower.offsets(text) for text in texts):
+                raise InvalidText("a query in which the model sees no token has no vector")
             raw = self.model.encode_query(
                 list(texts),
                 prompt=self.fingerprint.query_prompt,

@@ -12,6 +12,7 @@ from service.adapters.lexical.shard import ShardTiming
 from service.adapters.sql.engine import database_url, open_engines
 from service.adapters.sql.migrate import upgrade
 from service.adapters.sql.store import SqlStore
+from service.ingest.absent_index import AbsentIndex
 from service.ingest.capture import Capturing
 from service.ingest.files import FileIngest, IngestParts
 from service.ingest.lifecycle import Lifecycle
@@ -35,6 +36,15 @@ class Application:
     tagging: Tagging
 
 
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The use cases of a process that writes and never retrieves: it keeps no index."""
+
+    store: SqlStore
+    lifecycle: Lifecycle
+    tagging: Tagging
+
+
 def utc_now() -> datetime:
     """The clock of every use case."""
     return datetime.now(UTC)
@@ -49,6 +59,13 @@ async def open_store(settings: Settings) -> AsyncIterator[SqlStore]:
         yield SqlStore(engines)
     finally:
         await engines.close()
+
+
+@asynccontextmanager
+async def writing(settings: Settings) -> AsyncIterator[Writers]:
+    """What it takes to change single items and tags. Raises ConfigurationError."""
+    async with open_store(settings) as store:
+        yield Writers(store, Lifecycle(store, AbsentIndex(), utc_now), Tagging(store, utc_now))
 
 
 @asynccontextmanager

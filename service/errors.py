@@ -185,3 +185,24 @@ class ConfigurationError(CitewellError):
 
     code = "configuration"
     title = "Configuration error"
+
+
+class FlagNeedsEvaluation(Conflict):
+    """The flag goes past shadow only on an evaluation report that says GO, or by force."""
+
+    code = "flag_needs_evaluation"
+    title = "Flag needs an evaluation that says GO"
+
+
+class FlagHeldElsewhere(Conflict):
+    """The flag is held by another provider; setting it in the database would change nothing."""
+
+    code = "flag_held_elsewhere"
+    title = "Flag is held elsewhere"
+
+
+class InvalidReport(InvalidInput):
+    """The file is no evaluation report that this version can read."""
+
+    code = "invalid_report"
+    title = "Not an evaluation report"

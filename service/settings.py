@@ -1,11 +1,21 @@
 """The only reader of the environment."""
 
+from enum import StrEnum
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.errors import ConfigurationError
+from service.ports.flag import FlagHolder
+
+
+class VectorMode(StrEnum):
+    """What a process does with vectors."""
+
+    OFF = "off"  # no model is loaded; the arm says no_model when the flag asks for it
+    READ = "read"  # encodes queries and searches; another process follows the change log
+    ON = "on"  # reads, and runs the worker that follows the change log
 
 
 class Settings(BaseSettings):
@@ -13,7 +23,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="CITEWELL_", frozen=True, extra="ignore")
 
-    data_dir: Path = Field(default=Path("data"), description="Folder of the embedded database and of the indexes.")
+    data_dir: Path = Field(
+        default=Path("data"), description="Folder of the embedded database and of the indexes."
+    )
     database_url: str = Field(
         default="",
         description="SQLAlchemy URL; empty means SQLite in the data directory. postgresql:// for PostgreSQL.",
@@ -23,13 +35,17 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
-    max_body_bytes: int = Field(default=16_000_000, ge=1_000, description="Largest request body, imports excepted.")
+    max_body_bytes: int = Field(
+        default=16_000_000, ge=1_000, description="Largest request body, imports excepted."
+    )
     max_line_bytes: int = Field(default=16_000_000, ge=1_000, description="Longest line of an import.")
     max_file_bytes: int = Field(
         default=200_000_000, ge=1_000, description="Largest document file; files of captures are streamed."
     )
     index_patience: float = Field(
-        default=2.0, gt=0, description="Seconds a read waits for the lexical index before it reads rows instead."
+        default=2.0,
+        gt=0,
+        description="Seconds a read waits for the lexical index before it reads rows instead.",
     )
     scan_bound: int = Field(
         default=5_000,
@@ -37,10 +53,64 @@ class Settings(BaseSettings):
         description="Passages up to which rows are read while the lexical index is being repaired.",
     )
     index_grace: float = Field(
-        default=5.0, ge=0, description="Seconds a stale passage stays in the index for readers of older snapshots."
+        default=5.0,
+        ge=0,
+        description="Seconds a stale passage stays in the index for readers of older snapshots.",
     )
     index_checkpoint_every: float = Field(
         default=30.0, gt=0, description="Seconds between two checkpoints of the index."
+    )
+    vectors: VectorMode = Field(
+        default=VectorMode.OFF, description="off, read (queries only) or on (queries and the worker)."
+    )
+    embedding_model: str = Field(
+        default="BAAI/bge-base-en-v1.5",
+        description="Name or folder of a sentence-transformers model; minilm is the small one from PyPI.",
+    )
+    embedding_revision: str = Field(default="", description="Revision of a model from a hub.")
+    embedding_hub: bool = Field(default=True, description="Whether a model that is not here may be fetched.")
+    embedding_backend: str = Field(
+        default="torch", pattern="^(torch|openvino)$", description="torch or openvino."
+    )
+    embedding_precision: str = Field(
+        default="fp32",
+        pattern="^(fp32|bf16|int8)$",
+        description="fp32, bf16 or int8 (openvino, self-checked).",
+    )
+    embedding_threads: int = Field(default=1, ge=1, le=64, description="Threads of one encoder call.")
+    embedding_cached_queries: int = Field(default=4_096, ge=0, description="Query vectors kept in memory.")
+    embedding_cache_dtype: str = Field(
+        default="float32", pattern="^(float32|float16)$", description="How passage vectors are cached in SQL."
+    )
+    vector_budget: float = Field(
+        default=0.25,
+        gt=0,
+        le=60,
+        description="Seconds from a request's start after which vectors are left out.",
+    )
+    fusion_k: int = Field(default=60, ge=1, le=10_000, description="k of reciprocal rank fusion.")
+    fusion_lexical_weight: float = Field(default=1.0, ge=0, description="Weight of the lexical rank.")
+    fusion_vector_weight: float = Field(default=1.0, ge=0, description="Weight of the vector rank.")
+    qdrant_url: str = Field(
+        default="", description="Qdrant server; empty means Qdrant Edge in the data directory."
+    )
+    qdrant_api_key: SecretStr = Field(default=SecretStr(""), description="API key of the Qdrant server.")
+    qdrant_grpc: bool = Field(default=False, description="Whether to speak gRPC to the Qdrant server.")
+    qdrant_shards: int = Field(default=1, ge=1, description="Shards of a new collection on a server.")
+    qdrant_replicas: int = Field(default=1, ge=1, description="Replicas of a new collection on a server.")
+    hybrid_retrieval: str = Field(
+        default="off",
+        validation_alias="CORPUS_HYBRID_RETRIEVAL",
+        description="off, shadow, a percentage or on: the flag's value where its holder has none.",
+    )
+    flag_provider: FlagHolder = Field(
+        default=FlagHolder.STORE, description="Who holds the rollout flag: store, env, file or flagd."
+    )
+    flag_file: Path | None = Field(
+        default=None, description="JSON file that holds the flag when CITEWELL_FLAG_PROVIDER is file."
+    )
+    shadow_keep: int = Field(
+        default=10_000, ge=0, description="Comparisons of shadow mode that are kept, for at most 30 days."
     )
     log_level: str = Field(
         default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="Least severe log line."

@@ -160,7 +160,7 @@ def fold(text: str) -> str:
 
 def tokenize(text: str) -> list[str]:
     """All tokens a text can be found by, in order, repeats kept."""
-    return [token for token in _emit(text) if token[0] != INNER]
+    return [token for token in _document_tokens(text)[0] if token[0] != INNER]
 
 
 def stored_tokens(text: str) -> tuple[str, int]:
@@ -169,10 +169,9 @@ def stored_tokens(text: str) -> tuple[str, int]:
     Each token stands between two spaces of its own. Parts inside codes stand once more behind `INNER`; those
     do not count towards the length.
     """
-    tokens = list(_emit(text))
+    tokens, inner = _document_tokens(text)
     if not tokens:
         return "", 0
-    inner = sum(1 for token in tokens if token[0] == INNER)
     return f" {'  '.join(tokens)} ", len(tokens) - inner
 
 
@@ -208,24 +207,36 @@ def merge_terms(terms: Iterable[QueryTerm]) -> tuple[QueryTerm, ...]:
     return tuple(sorted(term for term in distinct if not (term.standalone and term.text in free)))
 
 
-def _emit(text: str) -> Iterator[str]:
-    """Document side: words, compounds whole and in parts, and the marks of parts inside codes."""
+def _document_tokens(text: str) -> tuple[list[str], int]:
+    """Document side: words, compounds whole and in parts, and the marks of parts inside codes with their number.
+
+    Nearly all compounds of nearly all texts are plain ASCII words; the loop is written for those.
+    """
+    tokens: list[str] = []
+    inner = 0
     for compound in _compounds(text):
-        if compound.isascii() and compound.isalnum():
-            yield _capped(compound)
-            continue
-        parts = _CONNECTOR.split(compound)
-        if len(parts) == 1 or _UNSPACED.search(compound):
-            for part in parts:
-                yield from _segments(part)
-            continue
-        yield _capped(compound.replace("'", ""))
-        inner = _is_code(compound)
+        if len(compound) <= MAX_TOKEN and compound.isalnum() and compound.isascii():
+            tokens.append(compound)
+        else:
+            inner += _emit(compound, tokens)
+    return tokens, inner
+
+
+def _emit(compound: str, tokens: list[str]) -> int:
+    """Append one compound's tokens; the number of inner marks among them."""
+    parts = _CONNECTOR.split(compound)
+    if len(parts) == 1 or _UNSPACED.search(compound):
         for part in parts:
-            if inner or len(part) > 1 or "'" not in compound:
-                yield _capped(part)
-                if inner:
-                    yield INNER + _capped(part)
+            tokens.extend(_segments(part))
+        return 0
+    tokens.append(_capped(compound.replace("'", "")))
+    kept = [_capped(part) for part in parts if len(part) > 1 or "'" not in compound or _is_code(compound)]
+    if not _is_code(compound):
+        tokens.extend(kept)
+        return 0
+    for part in kept:
+        tokens += (part, INNER + part)
+    return len(kept)
 
 
 def _query_terms(text: str) -> Iterator[QueryTerm]:

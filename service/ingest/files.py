@@ -50,6 +50,16 @@ class FileIngest:
         index = TrailingIndex(self._parts.lexical)
         capturing = Capturing(self._parts.store, index, self._parts.clock)
         ledger = FileLedger(self._parts.store, capturing, workspace, watch)
+        try:
+            await self._run(request, decode, ledger, watch)
+            await index.settle(workspace)
+        finally:
+            await index.close()
+        return ledger.report
+
+    async def _run(
+        self, request: IngestRequest, decode: LineDecoder, ledger: FileLedger, watch: IngestWatch
+    ) -> None:
         found = await asyncio.to_thread(lambda: list(self._parts.files.find(request.paths)))
         files = _named(found, request, ledger)
         watch.begin(len(files), sum(named.file.size for named in files))
@@ -62,8 +72,6 @@ class FileIngest:
                 await self._documents.ingest(group, request, ledger)
             ledger.report.files += 0 if ledger.report.interrupted else len(group)
         await ledger.store([])
-        await index.settle(workspace)
-        return ledger.report
 
 
 def _named(

@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import dropwhile
 
 from service.errors import CitewellError
 from service.ingest.document_files import NamedFile
 from service.ingest.file_ledger import FileLedger, name_hash, reading_digest
 from service.ingest.file_report import IngestRequest
 from service.model import Capture
-from service.ports.documents import DocumentReader, FileDefaults, FileLine, FileSource, LineDecoder
+from service.ports.documents import DocumentReader, FileDefaults, FileLine, FileSource, FileState, LineDecoder
 from service.ports.store import IngestMark
 
 BATCH_LINES = 1_000  # stored in one transaction
@@ -39,10 +38,14 @@ class _Batch:
         lines = len(self.captures) + len(self.failures)
         return lines >= BATCH_LINES or self.passages >= BATCH_PASSAGES or self.size >= BATCH_BYTES
 
-    def add(self, line: FileLine, decode: Callable[[bytes], Capture]) -> None:
-        """Decode a line."""
+    def pass_over(self, line: FileLine) -> None:
+        """Count a line as read."""
         self.last = line.number
         self.size += len(line.data) + 1
+
+    def add(self, line: FileLine, decode: Callable[[bytes], Capture]) -> None:
+        """Decode a line."""
+        self.pass_over(line)
         try:
             if line.error is not None:
                 raise line.error
@@ -91,41 +94,41 @@ class LineFiles:
     ) -> None:
         """Store the lines that are not stored yet. Raises StoreUnavailable."""
         try:
-            reading = await self._begin(named, request, ledger)
+            state = await asyncio.to_thread(self._files.state, named.file.path)
         except CitewellError as error:
             ledger.fail(named.name, None, error)
-            reading = None
-        if reading is None:
             ledger.advanced(named.file.size)
             return
-        done = reading.whole
-        with closing(self._files.lines(named.file.path)) as lines:
-            rest = dropwhile(lambda line: line.number <= done, lines)
-            await _store_lines(rest, partial(decode, defaults=reading.defaults), reading, ledger)
-
-    async def _begin(self, named: NamedFile, request: IngestRequest, ledger: FileLedger) -> _Reading | None:
-        """Where to begin; None for a file that was read to its end and has not changed."""
-        state = await asyncio.to_thread(self._files.state, named.file.path)
-        digest = reading_digest(
-            state.digest, self._reader.rules, named.name, request.content_type.value, request.version
-        )
-        version = request.version or state.modified.isoformat()
-        reading = _Reading(named.name, digest, FileDefaults(named.name, request.content_type, version))
-        mark = (await ledger.marks([name_hash(named.name)])).get(name_hash(named.name))
-        if mark is None or mark.digest != digest:
-            return reading
-        if mark.finished:
+        reading = await self._begin(named.name, state, request, ledger)
+        if reading is None:
             ledger.report.unchanged_files += 1
+            ledger.advanced(named.file.size)
+            return
+        with closing(self._files.lines(named.file.path)) as lines:
+            await _store_lines(lines, partial(decode, defaults=reading.defaults), reading, ledger)
+
+    async def _begin(
+        self, name: str, state: FileState, request: IngestRequest, ledger: FileLedger
+    ) -> _Reading | None:
+        """Where to begin; None for a file that was read to its end and has not changed."""
+        digest = reading_digest(
+            state.digest, self._reader.rules, name, request.content_type.value, request.version
+        )
+        mark = (await ledger.marks([name_hash(name)])).get(name_hash(name))
+        known = mark if mark is not None and mark.digest == digest else None
+        if known is not None and known.finished:
             return None
-        reading.whole = mark.done
-        return reading
+        version = request.version or state.modified.isoformat()
+        defaults = FileDefaults(name, request.content_type, version)
+        return _Reading(name, digest, defaults, whole=0 if known is None else known.done)
 
 
 async def _store_lines(
     lines: Iterator[FileLine], decode: Callable[[bytes], Capture], reading: _Reading, ledger: FileLedger
 ) -> None:
+    done = reading.whole
     while not ledger.should_stop():
-        batch = await asyncio.to_thread(_next_batch, lines, decode)
+        batch = await asyncio.to_thread(_next_batch, lines, decode, done)
         outcomes = await ledger.store([capture for _, capture in batch.captures])
         refused: Failures = [
             (number, outcome)
@@ -142,11 +145,15 @@ async def _store_lines(
             return
 
 
-def _next_batch(lines: Iterator[FileLine], decode: Callable[[bytes], Capture]) -> _Batch:
+def _next_batch(lines: Iterator[FileLine], decode: Callable[[bytes], Capture], done: int) -> _Batch:
+    """The next lines; those up to the line `done` are stored already."""
     batch = _Batch()
     try:
         for line in lines:
-            batch.add(line, decode)
+            if line.number <= done:
+                batch.pass_over(line)
+            else:
+                batch.add(line, decode)
             if batch.is_full:
                 return batch
     except CitewellError as error:  # the file is damaged from here on

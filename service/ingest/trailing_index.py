@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
+from service.errors import Unavailable
 from service.model import Workspace
 from service.ports.lexical import LexicalIndex, LexicalView
 from service.ports.store import ReadSnapshot
@@ -31,11 +33,17 @@ class TrailingIndex:
         """Begin to catch up, unless that is under way already."""
         following = self._following.get(workspace)
         if following is None or following.done():
-            self._following[workspace] = asyncio.create_task(self._lexical.catch_up(workspace))
+            self._following[workspace] = asyncio.create_task(self._follow(workspace))
 
     async def settle(self, workspace: Workspace) -> None:
         """Wait for what is under way, and apply what came after it."""
-        following = self._following.pop(workspace, None)
-        if following is not None:
-            await following
+        await self.close()
         await self._lexical.catch_up(workspace)
+
+    async def close(self) -> None:
+        """Wait for what is under way."""
+        await asyncio.gather(*self._following.values())
+
+    async def _follow(self, workspace: Workspace) -> None:
+        with suppress(Unavailable):  # the change log remembers; whoever settles is told
+            await self._lexical.catch_up(workspace)

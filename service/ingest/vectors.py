@@ -91,7 +91,7 @@ class VectorWorker:
         """
         if self.encoder.state is not EncoderState.READY:
             return StepOutcome.NO_MODEL
-        collection = await self._collection()
+        collection = await self.collection()
         if collection is None:
             return StepOutcome.OTHER_MODEL
         if not await self.ledger.lease(LEASE, self.owner, self.settings.lease_seconds):
@@ -129,7 +129,7 @@ class VectorWorker:
                 well += 1
         return well
 
-    async def _collection(self) -> KnownCollection | None:
+    async def collection(self) -> KnownCollection | None:
         """The collection of the encoder's model: one being built before the one that serves."""
         known = await self.ledger.collections()
         mine = [c for c in known if c.fingerprint == self.encoder.fingerprint]

@@ -191,3 +191,7 @@ class VectorLedger(Protocol):
     async def head(self) -> int:
         """The newest committed sequence number."""
         ...
+
+    async def lag_seconds(self, after: int) -> float:
+        """The age of the oldest log entry after a sequence number; 0 when there is none."""
+        ...

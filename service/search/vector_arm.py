@@ -21,7 +21,7 @@ from service.ports.embedding import (
     KnownCollection,
     VectorLedger,
 )
-from service.ports.vectors import MAX_HITS, StoreReason, VectorIndex, VectorQuery, VectorStoreError
+from service.ports.vectors import MAX_HITS, StoreReason, VectorQuery, VectorSearch, VectorStoreError
 
 if TYPE_CHECKING:
     from service.ports.vectors import Float32Array, Hit
@@ -79,7 +79,7 @@ class VectorRequest:
 class VectorArm:
     """Encodes and searches. One breaker guards the store, another the encoder."""
 
-    def __init__(self, encoder: Encoder, index: VectorIndex, ledger: VectorLedger) -> None:
+    def __init__(self, encoder: Encoder, index: VectorSearch | None, ledger: VectorLedger | None) -> None:
         self._encoder = encoder
         self._index = index
         self._ledger = ledger
@@ -103,6 +103,8 @@ class VectorArm:
         self, collection: KnownCollection, query: VectorQuery, deadline: float
     ) -> tuple[Hit, ...]:
         """One search behind the breaker. Raises ArmDegraded."""
+        if self._index is None:
+            raise ArmDegraded(Reason.STORE_UNAVAILABLE)
         allowed, self._store_breaker = may_call(self._store_breaker, time.monotonic())
         if not allowed:
             raise ArmDegraded(self._last_reason)
@@ -140,7 +142,7 @@ class VectorArm:
                 raise ArmDegraded(Reason.MODEL_LOADING)
             case EncoderState.ABSENT | EncoderState.FAILED:
                 raise ArmDegraded(Reason.NO_MODEL)
-        if time.monotonic() - self._looked_at > POINTER_TTL_S:
+        if self._ledger is not None and time.monotonic() - self._looked_at > POINTER_TTL_S:
             known = await self._ledger.collections()
             self._active = next((one for one in known if one.role is CollectionRole.ACTIVE), None)
             self._looked_at = time.monotonic()

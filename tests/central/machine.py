@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from service.bootstrap import Application
 from service.core.identity import tag_id
@@ -21,6 +21,7 @@ from service.model import (
     Vocabulary,
     Workspace,
 )
+from service.search import lexical_ranking
 from service.search.request import Answer, ByQuery, RetrieveOptions, Subject
 from service.settings import Settings
 from tests.central import texts
@@ -30,6 +31,7 @@ from tests.central.model import Corpus, Hit
 HERE, ELSEWHERE = Workspace("here"), Workspace("elsewhere")
 BROAD = ByQuery("SL45 sill door water")
 LONGEST = 200
+FIRST_DEPTH, GROWTH = lexical_ranking.FIRST_DEPTH, lexical_ranking.GROWTH
 Write = Callable[[], Awaitable[None]]
 
 apps = st.sampled_from([0, 0, 1])
@@ -59,8 +61,14 @@ class CorpusMachine(RuleBasedStateMachine):
         self.kept: Path | None = None
         self.labels = 0
 
+    @initialize(depth=st.sampled_from([1, 4, 16, lexical_ranking.FIRST_DEPTH]), growth=st.sampled_from([2, 4]))
+    def pools_grow(self, depth: int, growth: int) -> None:
+        """Small first pools make small corpora go through the rounds that large ones need."""
+        lexical_ranking.FIRST_DEPTH, lexical_ranking.GROWTH = depth, growth
+
     def teardown(self) -> None:
         """Shut everything down."""
+        lexical_ranking.FIRST_DEPTH, lexical_ranking.GROWTH = FIRST_DEPTH, GROWTH
         self.house.close()
 
     @property
@@ -258,13 +266,12 @@ class CorpusMachine(RuleBasedStateMachine):
         """The page is the pure function's of one of the corpora, and shows that corpus's own rows."""
         expected = [corpus.answer(subject, kind) for corpus in corpora]
         got = shown(answer)
-        newest = corpora[-1]
-        stale = [item_id for item_id, _, _ in got if not any(corpus.items[item_id].live for corpus in corpora)]
-        assert not stale
+        live = {i for corpus in corpora for i, version in corpus.items.items() if version.live}
+        assert not {item_id for item_id, _, _ in got} - live
         assert got in [ranking[:limit] for ranking in expected]
         assert answer.has_more in [len(ranking) > limit for ranking in expected]
         for result in answer.results:
-            capture = newest.items[result.provenance.item_id].capture
+            capture = corpora[-1].items[result.provenance.item_id].capture
             passage = capture.passages[result.seq]
             assert (result.text, result.heading) == (passage.text, passage.heading)
             assert result.provenance.title == capture.title

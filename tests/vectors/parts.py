@@ -1,6 +1,7 @@
 """What vector tests are made of: unit vectors, points, deadlines and an exact answer to compare with."""
 
 import time
+import uuid
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,3 +68,13 @@ async def filled(index: VectorIndex, count: int, dimension: int = DIMENSION) -> 
     await index.ensure(COLLECTION, dimension, soon())
     await index.upsert(COLLECTION, points_of(count), vectors, soon())
     return vectors
+
+
+async def all_ids(index: VectorIndex) -> set[uuid.UUID]:
+    """Every id in COLLECTION."""
+    seen: set[uuid.UUID] = set()
+    after = None
+    while page := await index.ids(COLLECTION, None, after, 10_000, soon()):
+        seen.update(page)
+        after = page[-1]
+    return seen

@@ -16,7 +16,7 @@ MAX_TITLE_CHARS = 300
 # Blanks that no layout needs: they would make a passage huge while it counts as small.
 _MAX_UNCHECKED_CHARS = 2_000
 _WIDE_GAP = re.compile(r"[^\S\n]{100,}")
-_TALL_GAP = re.compile(r"\n(?:[^\S\n]*\n){9,}")
+_TALL_GAP = re.compile(r"\n(?:[^\S\n]*+\n){9,}+")
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from io import BytesIO
 
 from pypdf import PageObject, PdfReader, apply_configuration
 from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError
-from pypdf.generic import EncodedStreamObject, IndirectObject, PdfObject
+from pypdf.generic import DictionaryObject, EncodedStreamObject, IndirectObject, NullObject, PdfObject
 
 from service.adapters.extract.clock import Clock
 from service.adapters.extract.document import NO_METADATA, ExtractedDocument, ExtractLimits
@@ -19,7 +19,11 @@ from service.errors import EmptyDocument, TooLarge, UnreadableDocument
 _HEADER_WITHIN = 1024
 _END_WITHIN = 2048
 _DECODED_STREAMS_KEPT = 4
-_MAX_TOKENS_PER_STREAM = 500_000
+
+# The operations of a form stay in memory while the forms it draws are read. A token takes about 130 bytes,
+# so these two bound what a page can take, far above what drawings need.
+_MAX_TOKENS_PER_STREAM = 750_000
+_MAX_FORM_DEPTH = 6
 
 
 def extract_pdf(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
@@ -33,14 +37,15 @@ def extract_pdf(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
         EmptyDocument: no page has text, as in a scan.
     """
     _check_ends(data)
+    clock = Clock(limits.cpu_seconds)
     with _translated_errors(), _bounded(limits):
-        reader = _LeanReader(BytesIO(data))
+        reader = _LeanReader(BytesIO(data), clock)
         if reader.is_encrypted and not reader.decrypt(""):
             raise UnreadableDocument("The PDF is encrypted.")
         if len(reader.pages) > limits.pdf_pages:
             raise TooLarge(f"The PDF has {len(reader.pages)} pages; at most {limits.pdf_pages} are read.")
         title, headings = _title(reader), headings_by_page(reader)
-        pages = rejoined_pages(list(_page_texts(reader, limits)))
+        pages = rejoined_pages(list(_page_texts(reader, limits, clock)))
     if not any(text.strip() for text in pages):
         raise EmptyDocument("The PDF holds no text; scanned pages need text recognition first.")
     outline = OutlineBuilder(limits.blocks, first_h1_is_title=False)
@@ -50,14 +55,23 @@ def extract_pdf(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
 
 
 class _LeanReader(PdfReader):
-    """A reader that keeps few decompressed streams: pypdf keeps all, and each may be a bomb within bounds."""
+    """A reader that keeps few decompressed streams and looks at the clock with every object it resolves.
 
-    def __init__(self, stream: BytesIO) -> None:
+    pypdf keeps all streams it has decompressed, and each may be a bomb within bounds.
+    """
+
+    def __init__(self, stream: BytesIO, clock: Clock) -> None:
+        self._clock = clock
         self._decoded: deque[EncodedStreamObject] = deque()
         super().__init__(stream)
 
     def get_object(self, indirect_reference: int | IndirectObject) -> PdfObject | None:
-        """The object, as pypdf gives it; older streams forget their decompressed bytes."""
+        """The object, as pypdf gives it; older streams forget their decompressed bytes.
+
+        Raises:
+            TooLarge: the time is over.
+        """
+        self._clock.check()
         found = super().get_object(indirect_reference)
         if isinstance(found, EncodedStreamObject) and not any(found is recent for recent in self._decoded):
             self._decoded.append(found)
@@ -111,18 +125,37 @@ def _title(reader: PdfReader) -> str | None:
         return None
 
 
-def _page_texts(reader: PdfReader, limits: ExtractLimits) -> Iterator[str]:
-    clock = Clock(limits.cpu_seconds)
+def _page_texts(reader: PdfReader, limits: ExtractLimits, clock: Clock) -> Iterator[str]:
     chars = 0
     for page in reader.pages:
-        text = _page_text(page, clock)
+        _check_form_depth(page)
+        text = page.extract_text()
+        clock.check()  # pypdf swallows what is raised inside a form of the page
         chars += len(text)
         if chars > limits.pdf_text_chars:
             raise TooLarge(f"The PDF holds more than {limits.pdf_text_chars} characters.")
         yield text
 
 
-def _page_text(page: PageObject, clock: Clock) -> str:
-    text = page.extract_text(visitor_operand_before=clock.check)
-    clock.check()  # pypdf swallows what is raised inside a form of the page
-    return text
+def _check_form_depth(page: PageObject) -> None:
+    level = _forms(page)
+    for _ in range(_MAX_FORM_DEPTH):
+        level = {name: below for form in level.values() for name, below in _forms(form).items()}
+    if level:
+        raise TooLarge(f"The PDF nests drawings more than {_MAX_FORM_DEPTH} deep.")
+
+
+def _forms(holder: DictionaryObject) -> dict[int, DictionaryObject]:
+    """The form objects that a page or a form can draw, each once."""
+    forms: dict[int, DictionaryObject] = {}
+    resources = holder.get("/Resources", NullObject()).get_object()
+    drawn = (
+        resources.get("/XObject", NullObject()).get_object()
+        if isinstance(resources, DictionaryObject)
+        else None
+    )
+    for reference in drawn.values() if isinstance(drawn, DictionaryObject) else ():
+        found = reference.get_object()
+        if isinstance(found, DictionaryObject) and found.get("/Subtype") == "/Form":
+            forms[id(found)] = found
+    return forms

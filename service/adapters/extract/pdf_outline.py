@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypdf import PdfReader, apply_configuration
-from pypdf.errors import DependencyError, PyPdfError
+from pypdf.errors import DependencyError, DeprecationError, PyPdfError
 from pypdf.generic import Destination
 
 from service.adapters.extract.outline import OutlineBuilder
@@ -16,6 +16,7 @@ from service.adapters.extract.plain_text import BLANK_LINES
 DAMAGE = (
     PyPdfError,
     DependencyError,
+    DeprecationError,
     ArithmeticError,
     AssertionError,
     AttributeError,

@@ -6,7 +6,7 @@ from service.adapters.extract.decoding import decode
 from service.adapters.extract.document import NO_METADATA, ExtractedDocument, ExtractLimits
 from service.adapters.extract.outline import OutlineBuilder
 
-BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
+BLANK_LINES = re.compile(r"\n\s*\n")
 
 
 def extract_plain_text(data: bytes, limits: ExtractLimits) -> ExtractedDocument:

@@ -22,21 +22,24 @@ from service.errors import CitewellError, ConfigurationError, StorageFull, Store
 BUSY_TIMEOUT_S = 30.0  # how long a write waits for another process's write
 POOL_SIZE = 8
 GLANCE_POOL_SIZE = 4  # single statements are over at once; a transaction never holds one of these
+FEED_POOL_SIZE = 2  # readers wait for the index with a connection in hand; the index must not wait for theirs
 SQLITE_CACHE_KIB = 16_384  # page cache of one connection
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """Pools on the same database: for snapshots, for single statements, and for writes."""
+    """Pools on the same database: for snapshots, for single statements, for the change feed, and for writes."""
 
     read: AsyncEngine
     glance: AsyncEngine
+    feed: AsyncEngine
     write: AsyncEngine
 
     async def close(self) -> None:
         """Close every connection."""
         await self.read.dispose()
         await self.glance.dispose()
+        await self.feed.dispose()
         await self.write.dispose()
 
 
@@ -67,10 +70,13 @@ def open_engines(url: URL) -> Engines:
         pool_pre_ping=True,
     )
     glance = create_async_engine(url, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None)
+    feed = create_async_engine(
+        url, isolation_level="REPEATABLE READ", pool_size=FEED_POOL_SIZE, max_overflow=2, pool_pre_ping=True
+    )
     write = create_async_engine(
         url, isolation_level="READ COMMITTED", pool_size=2, max_overflow=2, pool_pre_ping=True
     )
-    return Engines(read, glance, write)
+    return Engines(read, glance, feed, write)
 
 
 def _sqlite_engines(url: URL) -> Engines:
@@ -81,12 +87,13 @@ def _sqlite_engines(url: URL) -> Engines:
     glance = create_async_engine(
         url, connect_args=arguments, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None
     )
+    feed = create_async_engine(url, connect_args=arguments, pool_size=FEED_POOL_SIZE, max_overflow=0)
     write = create_async_engine(url, connect_args=arguments, pool_size=1, max_overflow=0)
-    for engine, begin in ((read, "BEGIN"), (write, "BEGIN IMMEDIATE")):
+    for engine, begin in ((read, "BEGIN"), (feed, "BEGIN"), (write, "BEGIN IMMEDIATE")):
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_with(begin))
     event.listen(glance.sync_engine, "connect", _prepare_sqlite)
-    return Engines(read, glance, write)
+    return Engines(read, glance, feed, write)
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

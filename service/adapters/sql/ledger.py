@@ -1,7 +1,10 @@
 """The SQL side of the vector index. Implements VectorLedger."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sqlalchemy import and_, delete, select, update
@@ -14,7 +17,10 @@ from service.core.embedding_text import embedding_text, text_hash
 from service.core.staleness import is_stale
 from service.model import ChangeKind, ContentType, ItemId, Workspace
 from service.ports.embedding import CollectionRole, Embeddable, KnownCollection, Parked, Progress
-from service.ports.vectors import CollectionName, Float32Array
+from service.ports.vectors import CollectionName
+
+if TYPE_CHECKING:
+    from service.ports.vectors import Float32Array
 
 _ITEM_KINDS = (ChangeKind.ITEM_ADDED.value, ChangeKind.ITEM_STALE.value)
 
@@ -35,6 +41,14 @@ class SqlVectorLedger:
         """The newest committed sequence number."""
         async with begin(self._engines.read) as connection:
             return int((await connection.execute(select(schema.counter.c.seq))).scalar_one())
+
+    async def lag_seconds(self, after: int) -> float:
+        """The age of the oldest log entry after a sequence number; 0 when there is none."""
+        log = schema.change_log.c
+        statement = select(log.at).where(log.seq > after).order_by(log.seq).limit(1)
+        async with begin(self._engines.read) as connection:
+            oldest = (await connection.execute(statement)).scalar_one_or_none()
+        return 0.0 if oldest is None else max(0.0, (datetime.now(UTC) - oldest).total_seconds())
 
     async def item_changes(self, after: int, limit: int) -> tuple[Sequence[int], int]:
         """The items that the next `limit` log entries speak of, and the last entry's number."""

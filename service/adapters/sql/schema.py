@@ -10,6 +10,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -273,4 +274,47 @@ leases = Table(
     Column("name", Id, primary_key=True),
     Column("owner", String, nullable=False),
     Column("until", UtcDateTime, nullable=False),
+)
+
+# The rollout flag: what people set, and every change that they made. The default's workspace is empty.
+rollout_flag = Table(
+    "rollout_flag",
+    metadata,
+    Column("workspace", Id, primary_key=True),
+    Column("state", String, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+rollout_flag_changes = Table(
+    "rollout_flag_changes",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("workspace", Id),
+    Column("at", UtcDateTime, nullable=False),
+    Column("by", Text, nullable=False),
+    Column("before", String),
+    Column("after", String),
+    Column("reason", Text, nullable=False),
+    Column("report_path", Text),
+    Column("report_verdict", String),
+    Column("report_dataset_hash", String),
+    Column("report_created_at", UtcDateTime),
+    Column("forced", Boolean, nullable=False),
+)
+
+# What shadow mode saw. Bounded: later writes remove the oldest rows.
+shadow_comparisons = Table(
+    "shadow_comparisons",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("workspace", Id, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("subject", String, nullable=False),
+    Column("query_hash", String(64), nullable=False),
+    Column("lexical_ms", Double, nullable=False),
+    Column("hybrid_ms", Double, nullable=False),
+    Column("degraded", String),
+    Column("overlap", Double),
+    Column("moves", JSON, nullable=False),
 )

@@ -19,6 +19,7 @@ class SqlStore:
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
+        self.engines = engines
         self._glances = GlanceReader(engines.glance)
 
     async def glance(
@@ -63,18 +64,18 @@ class SqlStore:
 
     async def head(self) -> int:
         """The newest committed sequence number."""
-        async with begin(self._engines.read) as connection:
+        async with begin(self._engines.feed) as connection:
             return int((await connection.execute(select(schema.counter.c.seq))).scalar_one())
 
     async def database_id(self) -> str:
         """A name that no other database has."""
-        async with begin(self._engines.read) as connection:
+        async with begin(self._engines.feed) as connection:
             return str((await connection.execute(select(schema.counter.c.database_id))).scalar_one())
 
     async def workspaces(self) -> Sequence[Workspace]:
         """Every workspace that the log knows."""
         statement = select(schema.change_log.c.workspace).distinct().order_by(schema.change_log.c.workspace)
-        async with begin(self._engines.read) as connection:
+        async with begin(self._engines.feed) as connection:
             return [Workspace(name) for name in (await connection.execute(statement)).scalars()]
 
     async def changes(self, workspace: Workspace, after: int, limit: int) -> Sequence[Change]:
@@ -86,7 +87,7 @@ class SqlStore:
             .order_by(log.seq)
             .limit(limit)
         )
-        async with begin(self._engines.read) as connection:
+        async with begin(self._engines.feed) as connection:
             found = (await connection.execute(statement)).all()
         return [Change(row.seq, ChangeKind(row.kind), row.item_key) for row in found]
 
@@ -103,7 +104,7 @@ class SqlStore:
         )
         if after is not None:
             statement = statement.where(schema.passages.c.passage_key > after)
-        async with begin(self._engines.read) as connection:
+        async with begin(self._engines.feed) as connection:
             found = (await connection.execute(statement)).all()
         return [(row.item_key, rows.indexable(row)) for row in found]
 

@@ -132,11 +132,11 @@ class SqlTransaction:
         await self._connection.execute(statement, [{"id": key, "at": at} for key, at in fetched.items()])
 
     async def retire(self, item_id: ItemId, at: datetime) -> None:
-        """Mark an item retired and log it."""
+        """Mark an item retired and log it, unless it was stale before."""
         await self._mark_stale(item_id, {"retired_at": at})
 
     async def supersede(self, item_id: ItemId, by: ItemId) -> None:
-        """Point an item at its successor and log it."""
+        """Point an item at its successor and log it, unless it was stale before."""
         await self._mark_stale(item_id, {"superseded_by": by})
 
     async def _mark_stale(self, item_id: ItemId, values: Mapping[str, object]) -> None:
@@ -144,9 +144,11 @@ class SqlTransaction:
             update(schema.items)
             .where(schema.items.c.workspace == self._workspace, schema.items.c.item_id == item_id)
             .values(**values)
-            .returning(schema.items.c.item_key)
+            .returning(schema.items.c.item_key, schema.items.c.retired_at, schema.items.c.superseded_by)
         )
-        self._log(ChangeKind.ITEM_STALE, (await self._connection.execute(statement)).scalar_one())
+        row = (await self._connection.execute(statement)).one()
+        if row.retired_at is None or row.superseded_by is None:  # an item turns stale, and leaves counts, once
+            self._log(ChangeKind.ITEM_STALE, row.item_key)
 
     async def replace_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Replace the workspace's whole vocabulary and log it."""

@@ -16,7 +16,7 @@ from service.surfaces.http.lines import Line, LineCutter
 from service.surfaces.http.unpacking import Packing
 from service.surfaces.wire import capture_out, decode_capture
 
-BATCH_LINES: Final = 200
+BATCH_LINES: Final = 1_000
 BATCH_BYTES: Final = 1_000_000  # of lines decoded together, unless a single line is longer
 BATCH_PASSAGES: Final = 1_000  # in one transaction, unless a single capture has more
 

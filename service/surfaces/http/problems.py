@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from traceback import format_exception
 from typing import Final
 
 import msgspec
@@ -115,7 +116,7 @@ def responses(*statuses: int) -> dict[int, ResponseSpec]:
 def _on_own_error(_: Request[None, None, State], error: CitewellError) -> Response[Problem]:
     found = problem_of(error)
     if found.status == 500:
-        _log.error("http_error", code=error.code, exc_info=error)
+        _log_failure(error)
     return problem_response(found, retry_headers(error))
 
 
@@ -152,8 +153,13 @@ def _on_http(request: Request[None, None, State], error: HTTPException) -> Respo
 
 
 def _on_unexpected(_: Request[None, None, State], error: Exception) -> Response[Problem]:
-    _log.error("http_failure", exc_info=error)
+    _log_failure(error)
     return problem_response(problem(500, CitewellError.code, CitewellError.title, _UNEXPECTED))
+
+
+def _log_failure(error: Exception) -> None:
+    """The traceback as text: renderers that print local variables would print what callers sent."""
+    _log.error("http_failure", traceback="".join(format_exception(error)))
 
 
 EXCEPTION_HANDLERS: Final[ExceptionHandlersMap] = {

@@ -45,20 +45,15 @@ class Channel:
         self._calls = count(UNASKED + 1)
         self._pending: dict[int, asyncio.Future[tuple[Answer, bytes]]] = {}
         self._unanswered_since: float | None = None
-        self._lost = False
+        self.over = asyncio.Event()  # no call can be answered any more
         self.ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
-    async def over(cls, connection: socket.socket, most: int) -> "Channel":
+    async def attached(cls, connection: socket.socket, most: int) -> "Channel":
         """Take the connection over; at most `most` calls are in flight."""
         reader, writer = await asyncio.open_unix_connection(sock=connection, limit=_BUFFER)
         return cls(reader, writer, most)
-
-    @property
-    def lost(self) -> bool:
-        """Whether no call can be answered any more."""
-        return self._lost
 
     @property
     def silent_for(self) -> float:
@@ -81,7 +76,7 @@ class Channel:
             VectorStoreUnavailable: the process is gone or has too much to do.
             VectorStoreTimeout | VectorStorageFull | VectorStoreError
         """
-        if self._lost:
+        if self.over.is_set():
             raise VectorStoreUnavailable("the vector store's process is gone")
         if len(self._pending) >= self._most:
             raise VectorStoreUnavailable("the vector store has too many calls in flight")
@@ -131,7 +126,7 @@ class Channel:
             waiting.set_result((answer, body))
 
     def _lose(self) -> None:
-        self._lost = True
+        self.over.set()
         self._writer.close()
         for waiting in self._pending.values():
             if not waiting.done():

@@ -39,6 +39,10 @@ class Inbox:
         self._writes: deque[Asked] = deque()
         self._reads_in_a_row = 0
 
+    def close(self) -> None:
+        """Stop watching the connection, which stays open."""
+        self._selector.close()
+
     def next(self, patience: float | None) -> Asked | None:
         """The next request, or None when none came within `patience` seconds (None: for ever).
 

@@ -48,13 +48,13 @@ class ShardProcess:
         try:
             options = _shard_options(folder, dimension, opening, settings)
             options = msgspec.structs.replace(options, descriptor=theirs.fileno())
-            process = await _spawn("serve_shard", argument(options), (theirs.fileno(),))
+            process = await _spawn("serve_shard", argument(options), (theirs.fileno(),), DEVNULL)
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
-        return cls(process, await Channel.over(ours, settings.calls_in_flight))
+        return cls(process, await Channel.attached(ours, settings.calls_in_flight))
 
     @property
     def pid(self) -> int:
@@ -63,29 +63,28 @@ class ShardProcess:
 
     async def ready(self, seconds: float) -> Ready | None:
         """What it says when its shard is open, or None if it ended or took too long (then it is killed)."""
-        await asyncio.wait([self.channel.ready], timeout=seconds)
-        if self.channel.ready.done() and not self.channel.ready.cancelled():
-            return self.channel.ready.result()
-        self.kill()
-        return None
+        done, _ = await asyncio.wait([self.channel.ready], timeout=seconds)
+        if not done:
+            self.kill()
+            return None
+        return None if self.channel.ready.cancelled() else self.channel.ready.result()
 
     async def ended(self) -> Ending:
-        """Wait for its end, however it comes."""
-        words = await asyncio.shield(self._last_words)
+        """Wait for its end, however it comes. One that hung up has a while to end by itself."""
+        await self.channel.over.wait()
+        try:
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
         code = await self._process.wait()
-        await self.channel.close()
-        return Ending(code, words)
+        return Ending(code, await asyncio.shield(self._last_words))
 
     async def stop(self) -> None:
         """Let it answer, write everything to disk and end; kill it if it takes too long."""
         await self.channel.drain(_DRAIN_SECONDS)
         await self.channel.close()
-        try:
-            async with asyncio.timeout(_GOODBYE_SECONDS):
-                await self.ended()
-        except TimeoutError:
-            self.kill()
-            await self.ended()
+        await self.ended()
 
     def kill(self) -> None:
         """End it at once."""
@@ -117,7 +116,7 @@ class GraphBuilder:
             int8=graph.quantization is Quantization.INT8,
             threads=graph.threads,
         )
-        return cls(await _spawn("build_graph", argument(options), ()))
+        return cls(await _spawn("build_graph", argument(options), (), PIPE))
 
     @property
     def pid(self) -> int:
@@ -132,6 +131,8 @@ class GraphBuilder:
 
     async def ended(self) -> Ending:
         """Wait for its end."""
+        while await self.copied():
+            continue
         words = await self._last_words
         return Ending(await self._process.wait(), words)
 
@@ -155,7 +156,7 @@ def _shard_options(folder: Path, dimension: int, opening: Opening, settings: Edg
     )
 
 
-async def _spawn(module: str, options: str, descriptors: tuple[int, ...]) -> Process:
+async def _spawn(module: str, options: str, descriptors: tuple[int, ...], output: int) -> Process:
     # A session of its own: Ctrl-C at a terminal goes to the service, which ends its processes in order.
     return await asyncio.create_subprocess_exec(
         sys.executable,
@@ -163,7 +164,7 @@ async def _spawn(module: str, options: str, descriptors: tuple[int, ...]) -> Pro
         f"{_PACKAGE}.{module}",
         options,
         stdin=DEVNULL,
-        stdout=PIPE,
+        stdout=output,
         stderr=PIPE,
         cwd=_IMPORT_ROOT,
         pass_fds=descriptors,

@@ -3,6 +3,7 @@
 import socket
 import sys
 import time
+from contextlib import closing, suppress
 
 import msgspec
 import numpy as np
@@ -91,12 +92,12 @@ class ShardServer:
     def run(self) -> None:
         """Raises Damaged when the shard turns out not to be whole; the call that found it is told."""
         self._send(UNASKED, Ready(self._shard.points, self._shard.outside_graph), b"")
-        inbox = Inbox(self._connection)
+        with closing(Inbox(self._connection)) as inbox, suppress(EOFError):
+            self._answer_all(inbox)
+
+    def _answer_all(self, inbox: Inbox) -> None:
         while True:
-            try:
-                asked = inbox.next(_IDLE_SECONDS if self._unflushed else None)
-            except EOFError:
-                return
+            asked = inbox.next(_IDLE_SECONDS if self._unflushed else None)
             if asked is None:
                 self._flush()
                 continue

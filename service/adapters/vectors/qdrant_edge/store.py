@@ -9,7 +9,7 @@ from service.adapters.vectors.qdrant_edge import folders
 from service.adapters.vectors.qdrant_edge.collection import ServedCollection
 from service.adapters.vectors.qdrant_edge.graph import GraphKeeper
 from service.adapters.vectors.qdrant_edge.launch import Opening
-from service.adapters.vectors.qdrant_edge.settings import EdgeSettings
+from service.adapters.vectors.qdrant_edge.settings import MEBIBYTE, EdgeSettings
 from service.adapters.vectors.qdrant_edge.supervisor import Found
 from service.ports.vectors import (
     CollectionMissing,
@@ -18,6 +18,7 @@ from service.ports.vectors import (
     VectorStoreUnavailable,
 )
 
+_NEW_COLLECTION_BYTES = 16 * MEBIBYTE  # generous: an empty shard takes 3
 _log = structlog.get_logger(__name__)
 
 
@@ -99,7 +100,7 @@ class OpenStore:
             return Found(name, meta, Opening.LOAD)
         if dimension is None:
             raise CollectionMissing("no such vector collection")
-        if folders.free_bytes(self._settings.root) < self._settings.reserve_bytes:
+        if folders.free_bytes(self._settings.root) < self._settings.reserve_bytes + _NEW_COLLECTION_BYTES:
             raise VectorStorageFull("the vector store has no room on its disk")
         try:
             return Found(name, folders.create(collection, dimension), Opening.CREATE)

@@ -15,7 +15,7 @@ from service.adapters.vectors.qdrant_edge.fate import Backoff, CrashRecord, Fate
 from service.adapters.vectors.qdrant_edge.folders import Meta
 from service.adapters.vectors.qdrant_edge.launch import Exit, Opening
 from service.adapters.vectors.qdrant_edge.process import Ending, ShardProcess
-from service.adapters.vectors.qdrant_edge.settings import EdgeSettings
+from service.adapters.vectors.qdrant_edge.settings import MEBIBYTE, EdgeSettings
 from service.adapters.vectors.qdrant_edge.wire import Ready
 from service.ports.vectors import (
     CollectionName,
@@ -137,8 +137,8 @@ class Supervisor:
             process = self._process  # it was switched
 
     async def _react(self, ending: Ending) -> None:
-        root = self._settings.root
-        room = await asyncio.to_thread(folders.free_bytes, root) >= self._settings.reserve_bytes
+        free = await asyncio.to_thread(folders.free_bytes, self._settings.root)
+        room = free >= max(self._settings.reserve_bytes, MEBIBYTE)
         fate = self._crashes.fate(ending.code, room=room, now=time.monotonic())
         _log.warning(
             "vector_shard_ended",

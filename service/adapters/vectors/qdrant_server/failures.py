@@ -1,5 +1,6 @@
 """What goes wrong between the client and the server, as the port's errors."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -52,6 +53,8 @@ async def answered(deadline: float) -> AsyncIterator[None]:
         raise VectorStoreUnavailable("the vector store turns requests away") from error
     except grpc.aio.AioRpcError as error:
         raise _of_code(error.code(), error.details() or "") from error
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedAnswer(_UNREADABLE) from error
     except ValueError as error:  # how the client's in-memory mode says everything
         raise _of_words(str(error)) from error
     except AssertionError as error:  # the client asserts that an answer has a result

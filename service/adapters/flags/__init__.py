@@ -1,0 +1,1 @@
+"""The rollout flag through OpenFeature: whoever holds it, the read path sees one cheap question."""

@@ -1,0 +1,97 @@
+"""`citewell serve`: HTTP."""
+
+import ipaddress
+import pkgutil
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import click
+import uvicorn
+
+from service.bootstrap import application, open_store
+from service.errors import InvalidInput, Unavailable
+from service.model import Workspace
+from service.settings import Settings, read_settings
+from service.surfaces.cli.logs import logs_to_stderr
+from service.surfaces.cli.session import run, without_vectors
+from service.surfaces.cli.terminal import tell
+from service.surfaces.shipped import ShippedState, load_shipped, shipped_state
+
+if TYPE_CHECKING:
+    from litestar.types import ASGIApp
+
+HTTP_APPLICATION: Final = (
+    "service.surfaces.http.app:create_app"  # named, since surfaces do not know each other
+)
+DRAIN_S: Final = 10  # how long open requests may go on after Ctrl-C
+
+
+@click.command()
+@click.option("--host", metavar="ADDRESS", help="Address to listen on; by default that of the settings.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines in: there are no API keys yet.")
+@click.option("--shipped", is_flag=True, help="Load the shipped corpora where the workspace is empty.")
+def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bool) -> None:
+    """Answer over HTTP until Ctrl-C."""
+    settings = read_settings()
+    address, number = host or settings.host, settings.port if port is None else port
+    if not allow_remote and not is_loopback(address):
+        raise InvalidInput(
+            f"{address} is reachable from other machines and there are no API keys yet: "
+            "listen on 127.0.0.1, or say --allow-remote",
+            field="host",
+        )
+    run(_prepare(settings, shipped=shipped))
+    logs_to_stderr(settings.log_level)
+    create_app: Callable[[Settings], ASGIApp] = pkgutil.resolve_name(HTTP_APPLICATION)
+    listening = _listen(address, number)
+    shown = listening.getsockname()
+    tell(f"citewell listens on http://{_host_text(shown[0])}:{shown[1]} (OpenAPI: /schema, Ctrl-C stops)")
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=DRAIN_S,
+        )
+    )
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])
+    if not server.started:
+        raise Unavailable("the service could not start")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address; a name is trusted only if it is localhost."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+async def _prepare(settings: Settings, *, shipped: bool) -> None:
+    """Whatever would stop the service is told now, in one line. Raises ConfigurationError, Unavailable."""
+    workspace = Workspace(settings.workspace)
+    async with open_store(settings) as store:
+        state = await shipped_state(store, workspace) if shipped else None
+    if state is ShippedState.OTHERS:
+        tell(f"the workspace {workspace} holds other data: the shipped corpora are not loaded")
+    if state in (ShippedState.EMPTY, ShippedState.BEGUN):
+        tell("loading the shipped corpora…")
+        async with application(without_vectors(settings)) as app:
+            await load_shipped(app, workspace)
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, port), family=family, backlog=2048)
+    except OSError as error:
+        raise Unavailable(f"cannot listen on {address}, port {port}: {error.strerror}") from error
+
+
+def _host_text(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

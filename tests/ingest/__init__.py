@@ -1,0 +1,1 @@
+"""File ingest: names, metadata, documents, lines, and what a crash leaves."""

@@ -1,0 +1,1 @@
+"""The rollout flag, shadow mode and drills."""
