@@ -165,10 +165,11 @@ class EncoderService:
         Giving up cancels the work if it has not begun, and is no other caller's concern.
         """
         try:
-            pending = asyncio.wrap_future(submit())
+            work = submit()
         except Overloaded:
             self._overloads += 1
             raise
+        pending = asyncio.wrap_future(work)
         loop = asyncio.get_running_loop()
         until = None if deadline_s is None else loop.time() + deadline_s
         look_again_s = self._limits.stuck_after_s / 2
@@ -181,6 +182,7 @@ class EncoderService:
                 await asyncio.wait({pending}, timeout=left)
             return pending.result()
         finally:
+            work.cancel()  # at once; by way of `pending` it would reach the queue a turn of the loop later
             pending.cancel()
 
     def _working(self) -> EncoderWorker:

@@ -1,5 +1,6 @@
 """One thread that loads an encoder, and then encodes what waits: queries first, in batches as they come."""
 
+import atexit
 import logging
 import threading
 import time
@@ -16,10 +17,15 @@ from embeddings.work_queue import PassageJob, QueryJob, WorkQueue
 
 _log = logging.getLogger(__name__)
 _LONGEST_BACKOFF_EXPONENT = 16
+_LAST_WAIT_S = 15.0
 
 
 class EncoderWorker:
-    """Owns a daemon thread: work that hangs in native code cannot keep the process from ending."""
+    """Owns a daemon thread: work that hangs in native code cannot keep the process from ending.
+
+    A daemon thread that comes back from native code while the interpreter is being taken down aborts the
+    process; so a process that ends first waits for the load or the batch in hand, up to 15 seconds.
+    """
 
     def __init__(self, load: Callable[[], Encoder], limits: ServiceLimits) -> None:
         self.counts = WorkCounts()
@@ -36,6 +42,7 @@ class EncoderWorker:
 
     def start(self) -> None:
         """Begin to load; returns at once."""
+        atexit.register(self._end_with_process)
         self._thread.start()
 
     def close(self) -> None:
@@ -99,6 +106,10 @@ class EncoderWorker:
             return replace(state, retry_in_s=max(0.0, retry_at - time.monotonic()))
         return state
 
+    def _end_with_process(self) -> None:
+        self.close()
+        self._thread.join(_LAST_WAIT_S)
+
     def _require_ready(self) -> None:
         state = self.state
         if state.phase is Phase.CLOSED:
@@ -119,6 +130,7 @@ class EncoderWorker:
         finally:
             self._busy_since = None
             self.close()
+            atexit.unregister(self._end_with_process)
             self.ended.set_result(None)
 
     def _load_once(self) -> Encoder | None:

@@ -1,24 +1,32 @@
 """The composition root: the one place where parts are constructed and joined."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from service.adapters.documents import ExtractedDocuments
 from service.adapters.extract import ExtractLimits
+from service.adapters.flags.evaluated import OpenFeatureFlag
+from service.adapters.flags.opening import open_flag
+from service.adapters.flags.settings import FlagSettings
 from service.adapters.lexical.index import LexicalSettings, TantivyLexicalIndex
 from service.adapters.lexical.shard import ShardTiming
 from service.adapters.sql.engine import database_url, open_engines
 from service.adapters.sql.migrate import upgrade
+from service.adapters.sql.rollout import SqlFlagLedger, SqlShadowLedger
 from service.adapters.sql.store import SqlStore
+from service.core.fusion import FusionSettings
 from service.ingest.absent_index import AbsentIndex
 from service.ingest.capture import Capturing
 from service.ingest.files import FileIngest, IngestParts
 from service.ingest.lifecycle import Lifecycle
 from service.ingest.tags import Tagging
-from service.search.retrieve import Retriever
+from service.ports.shadow import Retention
+from service.search.retrieve import Hybrid, Retriever
+from service.search.shadow import ShadowRunner, ShadowSettings
 from service.settings import Settings
+from service.vector_parts import VectorParts, vector_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,9 @@ class Application:
     files: FileIngest
     lifecycle: Lifecycle
     tagging: Tagging
+    vectors: VectorParts
+    flag: OpenFeatureFlag
+    shadow: ShadowRunner
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +82,46 @@ async def writing(settings: Settings) -> AsyncIterator[Writers]:
 @asynccontextmanager
 async def application(settings: Settings) -> AsyncIterator[Application]:
     """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
-    async with open_store(settings) as store:
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store(settings))
         timing = ShardTiming(settings.index_grace, settings.index_checkpoint_every)
-        lexical = TantivyLexicalIndex(
-            store,
-            store,
-            LexicalSettings(
-                settings.data_dir / "lexical", settings.index_patience, settings.scan_bound, timing
-            ),
+        lexical_settings = LexicalSettings(
+            settings.data_dir / "lexical", settings.index_patience, settings.scan_bound, timing
         )
-        try:
-            await lexical.start()
-            documents = ExtractedDocuments(ExtractLimits(line_bytes=settings.max_line_bytes))
-            yield Application(
-                settings=settings,
-                store=store,
-                lexical=lexical,
-                retriever=Retriever(store, lexical),
-                capturing=Capturing(store, lexical, utc_now),
-                documents=documents,
-                files=FileIngest(IngestParts(store, lexical, documents, documents, utc_now)),
-                lifecycle=Lifecycle(store, lexical, utc_now),
-                tagging=Tagging(store, utc_now),
-            )
-        finally:
-            await lexical.close()
+        lexical = TantivyLexicalIndex(store, store, lexical_settings)
+        stack.push_async_callback(lexical.close)
+        await lexical.start()
+        flag = _open_flag(settings, store)
+        stack.push_async_callback(flag.close)
+        vectors = await stack.enter_async_context(vector_parts(settings, store.engines))
+        fusion = FusionSettings(
+            settings.fusion_k, settings.fusion_lexical_weight, settings.fusion_vector_weight
+        )
+        hybrid = Hybrid(vectors.arm, flag, fusion, settings.vector_budget)
+        shadow = await _open_shadow(settings, store, Retriever(store, lexical, hybrid))
+        stack.push_async_callback(shadow.close)
+        documents = ExtractedDocuments(ExtractLimits(line_bytes=settings.max_line_bytes))
+        yield Application(
+            settings=settings,
+            store=store,
+            lexical=lexical,
+            retriever=Retriever(store, lexical, replace(hybrid, shadow=shadow.compare)),
+            capturing=Capturing(store, lexical, utc_now),
+            documents=documents,
+            files=FileIngest(IngestParts(store, lexical, documents, documents, utc_now)),
+            lifecycle=Lifecycle(store, lexical, utc_now),
+            tagging=Tagging(store, utc_now),
+            vectors=vectors,
+            flag=flag,
+            shadow=shadow,
+        )
+
+
+def _open_flag(settings: Settings, store: SqlStore) -> OpenFeatureFlag:
+    chosen = FlagSettings(settings.flag_provider, settings.hybrid_retrieval, settings.flag_file)
+    return open_flag(chosen, SqlFlagLedger(store.engines))
+
+
+async def _open_shadow(settings: Settings, store: SqlStore, retriever: Retriever) -> ShadowRunner:
+    bounds = ShadowSettings(key=await store.database_id(), retention=Retention(rows=settings.shadow_keep))
+    return ShadowRunner(retriever, SqlShadowLedger(store.engines), utc_now, bounds)

@@ -67,6 +67,10 @@ class Settings(BaseSettings):
         default="BAAI/bge-base-en-v1.5",
         description="Name or folder of a sentence-transformers model; minilm is the small one from PyPI.",
     )
+    embedding_next_model: str = Field(
+        default="",
+        description="Model to change to: its collection is built while the first serves, then searched.",
+    )
     embedding_revision: str = Field(default="", description="Revision of a model from a hub.")
     embedding_hub: bool = Field(default=True, description="Whether a model that is not here may be fetched.")
     embedding_backend: str = Field(

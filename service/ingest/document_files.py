@@ -47,9 +47,10 @@ class DocumentFiles:
 
     async def ingest(self, group: Sequence[NamedFile], request: IngestRequest, ledger: FileLedger) -> None:
         """Store the documents that are new and refresh those that are not. Raises StoreUnavailable."""
+        failures: dict[str, CitewellError] = {}
         names = [named.name for named in group]
         loading = await _on_threads([partial(self._load, named, request) for named in group])
-        loaded = _good(names, loading, ledger)
+        loaded = _good(names, loading, failures)
         marks = await ledger.marks([name_hash(entry.name) for entry in loaded])
         changed: list[_Loaded] = []
         fetched_again: list[ItemId] = []
@@ -61,8 +62,11 @@ class DocumentFiles:
             ledger.report.unchanged_files += 1
             if mark.item_id is not None:
                 fetched_again.append(mark.item_id)
-        await self._store(changed, request, ledger)
+        failures.update(await self._store(changed, request, ledger))
         await ledger.refresh(fetched_again, self._clock())
+        for name in names:
+            if name in failures:
+                ledger.fail(name, None, failures[name])
         ledger.advanced(sum(named.file.size for named in group))
 
     def _load(self, named: NamedFile, request: IngestRequest) -> _Loaded:
@@ -82,16 +86,21 @@ class DocumentFiles:
             ),
         )
 
-    async def _store(self, changed: Sequence[_Loaded], request: IngestRequest, ledger: FileLedger) -> None:
+    async def _store(
+        self, changed: Sequence[_Loaded], request: IngestRequest, ledger: FileLedger
+    ) -> dict[str, CitewellError]:
+        """Extract and store; what failed, by name."""
+        failures: dict[str, CitewellError] = {}
         names = [entry.name for entry in changed]
         reading = await _on_threads([partial(self._capture, entry, request) for entry in changed])
-        captures = _good(names, reading, ledger)
+        captures = _good(names, reading, failures)
         outcomes = await ledger.store([capture for _, capture in captures])
         for (entry, capture), outcome in zip(captures, outcomes, strict=True):
             if isinstance(outcome, CitewellError):
-                ledger.fail(entry.name, None, outcome)
+                failures[entry.name] = outcome
             else:
                 ledger.remember(_mark(entry, capture, outcome))
+        return failures
 
     def _capture(self, entry: _Loaded, request: IngestRequest) -> tuple[_Loaded, Capture]:
         document = self._reader.read(entry.data, entry.form)
@@ -116,12 +125,14 @@ def _outcome(call: Callable[[], T]) -> T | CitewellError:
         return error
 
 
-def _good(names: Sequence[str], outcomes: Iterable[T | CitewellError], ledger: FileLedger) -> list[T]:
-    """The outcomes that are no errors; the errors are reported under their names."""
+def _good(
+    names: Sequence[str], outcomes: Iterable[T | CitewellError], failures: dict[str, CitewellError]
+) -> list[T]:
+    """The outcomes that are no errors; the errors are put down under their names."""
     good: list[T] = []
     for name, outcome in zip(names, outcomes, strict=True):
         if isinstance(outcome, CitewellError):
-            ledger.fail(name, None, outcome)
+            failures[name] = outcome
         else:
             good.append(outcome)
     return good

@@ -23,6 +23,7 @@ from service.ports.embedding import (
     EncoderState,
     KnownCollection,
     VectorLedger,
+    serving_collection,
 )
 from service.ports.vectors import (
     CollectionName,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from service.ports.vectors import Float32Array
 
 UNKNOWN_WINDOWS = 16  # windows removed of a stale passage whose own number is not in the cache any more
-LEASE = "vector-worker"
 
 
 class StepOutcome(StrEnum):
@@ -94,9 +94,13 @@ class VectorWorker:
         collection = await self.collection()
         if collection is None:
             return StepOutcome.OTHER_MODEL
-        if not await self.ledger.lease(LEASE, self.owner, self.settings.lease_seconds):
+        if not await self._lease(collection):
             return StepOutcome.OTHER_WORKER
         return await self.follow(collection)
+
+    async def _lease(self, collection: KnownCollection) -> bool:
+        seconds = self.settings.lease_seconds
+        return await self.ledger.lease(lease_name(collection), self.owner, seconds)
 
     async def follow(self, collection: KnownCollection) -> StepOutcome:
         """One batch of the log into one collection."""
@@ -113,7 +117,8 @@ class VectorWorker:
 
     async def release(self) -> None:
         """Let another worker go on at once."""
-        await self.ledger.release(LEASE, self.owner)
+        for collection in await self.ledger.collections():
+            await self.ledger.release(lease_name(collection), self.owner)
 
     async def retry_parked(self, collection: KnownCollection, limit: int = 100) -> int:
         """Try the passages that were set aside once more; how many are well now."""
@@ -130,13 +135,15 @@ class VectorWorker:
         return well
 
     async def collection(self) -> KnownCollection | None:
-        """The collection of the encoder's model: one being built before the one that serves."""
+        """The collection that readers with this model search; the first one ever is registered here.
+
+        After a switch to another model the old collection is still followed, until it is dropped: processes
+        that were not restarted yet go on searching it.
+        """
         known = await self.ledger.collections()
-        mine = [c for c in known if c.fingerprint == self.encoder.fingerprint]
-        for role in (CollectionRole.BUILDING, CollectionRole.ACTIVE):
-            for collection in mine:
-                if collection.role is role:
-                    return collection
+        mine = serving_collection(known, self.encoder.fingerprint)
+        if mine is not None:
+            return mine
         if any(collection.role is CollectionRole.ACTIVE for collection in known):
             return None
         first = new_collection(self.encoder, self.model, generation=1, role=CollectionRole.ACTIVE)
@@ -149,7 +156,7 @@ class VectorWorker:
             after = page[-1].passage_key
             await self.write(collection, [passage for passage in page if passage.live])
             await self.remove(collection, [passage for passage in page if not passage.live])
-            await self.ledger.lease(LEASE, self.owner, self.settings.lease_seconds)
+            await self._lease(collection)
 
     async def write(self, collection: KnownCollection, passages: Sequence[Embeddable]) -> None:
         """Embed what the cache does not have, and upsert every window of every passage."""
@@ -212,6 +219,11 @@ class VectorWorker:
 
     def _deadline(self) -> float:
         return time.monotonic() + self.settings.write_timeout
+
+
+def lease_name(collection: KnownCollection) -> str:
+    """One worker a collection."""
+    return f"vectors:{collection.name}"
 
 
 def new_collection(encoder: Encoder, model: str, generation: int, role: CollectionRole) -> KnownCollection:

@@ -107,6 +107,15 @@ class KnownCollection:
     created_at: datetime
 
 
+def serving_collection(known: Sequence[KnownCollection], fingerprint: str) -> KnownCollection | None:
+    """The collection to search with this model: the active one, or its own that was retired and not dropped."""
+    for role in (CollectionRole.ACTIVE, CollectionRole.RETIRED):
+        for collection in reversed(known):
+            if collection.role is role and collection.fingerprint == fingerprint:
+                return collection
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Parked:
     """A passage that could not be embedded, set aside so that the rest goes on."""

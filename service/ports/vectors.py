@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, NewType, Protocol
+from typing import TYPE_CHECKING, ClassVar, NewType, Protocol, runtime_checkable
 
 from service.errors import CitewellError
 from service.model import ContentType, ItemId, Workspace
@@ -255,6 +255,7 @@ class VectorInventory(Protocol):
         ...
 
 
+@runtime_checkable
 class CollectionPointer(Protocol):
     """Which collection serves, where the store itself keeps that (an alias of a Qdrant server)."""
 

@@ -20,6 +20,7 @@ from service.ports.embedding import (
     EncoderState,
     KnownCollection,
     VectorLedger,
+    serving_collection,
 )
 from service.ports.vectors import MAX_HITS, StoreReason, VectorQuery, VectorSearch, VectorStoreError
 
@@ -87,7 +88,13 @@ class VectorArm:
         self._encoder_breaker = Breaker()
         self._last_reason = Reason.STORE_UNAVAILABLE
         self._last_encoder_reason = Reason.ENCODE_ERROR
-        self._active: KnownCollection | None = None
+        self._known: Sequence[KnownCollection] = ()
+        self._looked_at = float("-inf")
+
+    def switch(self, encoder: Encoder) -> None:
+        """Encode and search with another model from the next request on."""
+        self._encoder = encoder
+        self._encoder_breaker = Breaker()
         self._looked_at = float("-inf")
 
     async def start(self, request: VectorRequest, depth: int) -> Nearest:
@@ -143,14 +150,14 @@ class VectorArm:
             case EncoderState.ABSENT | EncoderState.FAILED:
                 raise ArmDegraded(Reason.NO_MODEL)
         if self._ledger is not None and time.monotonic() - self._looked_at > POINTER_TTL_S:
-            known = await self._ledger.collections()
-            self._active = next((one for one in known if one.role is CollectionRole.ACTIVE), None)
+            self._known = await self._ledger.collections()
             self._looked_at = time.monotonic()
-        if self._active is None:
+        if all(one.role is CollectionRole.BUILDING for one in self._known):
             raise ArmDegraded(Reason.NO_VECTORS)
-        if self._active.fingerprint != self._encoder.fingerprint:
+        serving = serving_collection(self._known, self._encoder.fingerprint)
+        if serving is None:
             raise ArmDegraded(Reason.FINGERPRINT_MISMATCH)
-        return self._active
+        return serving
 
     async def _encode(self, request: VectorRequest) -> Float32Array:
         allowed, self._encoder_breaker = may_call(self._encoder_breaker, time.monotonic())

@@ -109,7 +109,7 @@ def test_sentences_stay_whole_where_they_fit() -> None:
 
 def test_hard_wrapped_sentences_stay_whole_too() -> None:
     """A newline inside a wrapped sentence is no place to cut when sentence ends are near."""
-    sentence = "The panels are moved one by one along the overhead track and\nparked beside the opening by one person."
+    sentence = "The panels are moved one by one along the overhead track and\nparked beside it by one person."
     passages = split([Block(None, " ".join([sentence] * 60))])
     assert len(passages) > 3
     assert all(text.endswith("person.") for text in passage_texts(passages))

@@ -1,5 +1,6 @@
 """Texts to extract and split: words of many scripts, and ways to look at the outcome."""
 
+import re
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
@@ -58,7 +59,7 @@ def passage_texts(passages: Sequence[PassageText]) -> list[str]:
 def all_words(document: ExtractedDocument) -> set[str]:
     """Every word that the title, a heading path or a block holds."""
     headings = [block.heading or "" for block in document.blocks]
-    return set(" ".join([document.title or "", *headings, *block_texts(document)]).split())
+    return set(re.findall(r"\w+", " ".join([document.title or "", *headings, *block_texts(document)])))
 
 
 def markdown(source: str) -> ExtractedDocument:

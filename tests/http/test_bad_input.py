@@ -31,7 +31,7 @@ BAD_LIMITS = [
 
 
 @pytest.mark.parametrize("limit", BAD_LIMITS)
-@pytest.mark.parametrize("asked", [('/v1/retrieve', '"query": "sill"'), (SELECTION, '"option_ids": ["a"]')])
+@pytest.mark.parametrize("asked", [("/v1/retrieve", '"query": "sill"'), (SELECTION, '"option_ids": ["a"]')])
 def test_a_bad_limit_in_a_body(steady: SteadyClient, asked: tuple[str, str], limit: str) -> None:
     """C9: a limit that is no whole number from 1 to 200 is a 400 that says so, never an empty list."""
     path, subject = asked
@@ -39,7 +39,9 @@ def test_a_bad_limit_in_a_body(steady: SteadyClient, asked: tuple[str, str], lim
     assert assert_problem(answer, 400, "invalid_limit")["field"] == "limit"
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "201", "8.0", "1e1", "true", "", "+8", " 8", "٨", "9" * 50, "0x8"])
+@pytest.mark.parametrize(
+    "limit", ["0", "-1", "201", "8.0", "1e1", "true", "", "+8", " 8", "٨", "9" * 50, "0x8"]
+)
 def test_a_bad_limit_in_a_query(steady: SteadyClient, limit: str) -> None:
     """C9: the same rule holds where the limit stands in the query string."""
     assert_problem(steady.get(SYSTEM, params={"limit": limit}), 400, "invalid_limit")
@@ -92,7 +94,8 @@ def test_a_bad_body(steady: SteadyClient, path: str, body: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["zzz=1", "Limit=5", "limit=5&zzz", "view=all", "explain=maybe", "explain=", "limit=5&limit=6", "=1"]
+    "query",
+    ["zzz=1", "Limit=5", "limit=5&zzz", "view=all", "explain=maybe", "explain=", "limit=5&limit=6", "=1"],
 )
 def test_a_bad_query_string(steady: SteadyClient, query: str) -> None:
     """U16: an unknown, repeated or malformed query parameter is a 400 with a message."""
@@ -147,7 +150,7 @@ def test_a_body_that_is_no_json(steady: SteadyClient, content: bytes, code: str)
         "🚪🪟👩‍👩‍👧‍👦 \U0010ffff",
         "שלום עולם \u202eabc مرحبا",
         "折り戸のすきま 접이식 문",
-        "e\u0301 ﬁ ⅷ Ⅷ ａｂｃ ß ẞ İ ı",
+        "e\u0301 \ufb01 \u2177 \u2167 \uff41\uff42\uff43 ß \u1e9e \u0130 \u0131",
         "word " * 10_000,
         " ".join(f"w{number}" for number in range(10_000)),
         "x" * 100_000,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from litestar.testing import TestClient
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import make_url
 
 from service.model import DEFAULT_WORKSPACE
 from service.settings import Settings
@@ -89,7 +90,9 @@ async def test_a_lost_index_is_read_around(sqlite_settings: Settings) -> None:
         ready = await client.get("/health/ready")
         assert ready.status_code == 200
         assert part(read(ready), "parts", "lexical")["state"] == "scanning"
-        assert samples((await client.get("/metrics")).text)["citewell_lexical_reads_total{source=scan}"] == 1.0
+        assert (
+            samples((await client.get("/metrics")).text)["citewell_lexical_reads_total{source=scan}"] == 1.0
+        )
 
 
 @pytest.mark.anyio
@@ -125,7 +128,9 @@ async def test_a_lost_database(postgres_server: PostgresServer, tmp_path: Path) 
             answer = await client.get("/v1/systems/sl45/passages")
             assert_problem(answer, 503, "store_unavailable")
             assert answer.headers["retry-after"] == "1"
-            assert_problem(await client.post("/v1/items", json=document("b", "sill")), 503, "store_unavailable")
+            assert_problem(
+                await client.post("/v1/items", json=document("b", "sill")), 503, "store_unavailable"
+            )
             assert (await client.get("/metrics")).status_code == 200
             postgres_server.sql(f'ALTER DATABASE "{name_of(url)}" ALLOW_CONNECTIONS true')
             assert (await client.get("/health/ready")).status_code == 200
@@ -163,10 +168,11 @@ def lose_index(client: Client, data_dir: Path) -> None:
 
 def name_of(url: str) -> str:
     """The database that a URL names."""
-    return url.split("@/")[1].split("?")[0]
+    return make_url(url).database or ""
 
 
 def lose_database(server: PostgresServer, url: str) -> None:
     """Take the database away: nobody can connect, and everybody is cut off."""
     server.sql(f'ALTER DATABASE "{name_of(url)}" ALLOW_CONNECTIONS false')
-    server.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name_of(url)}'")
+    everybody = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    server.sql(f"{everybody} AND datname = '{name_of(url)}'")

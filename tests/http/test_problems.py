@@ -19,7 +19,15 @@ from tests.http.conftest import SteadyClient
 
 def test_no_such_path(steady: SteadyClient) -> None:
     """U16: a path that leads nowhere is a problem too."""
-    for path in ("/", "/v1", "/v1/nothing", "/v2/retrieve", "/schema/redoc", "/schema/x.json", "/v1/items/a/b/c"):
+    for path in (
+        "/",
+        "/v1",
+        "/v1/nothing",
+        "/v2/retrieve",
+        "/schema/redoc",
+        "/schema/x.json",
+        "/v1/items/a/b/c",
+    ):
         assert_problem(steady.get(path), 404, "not_found")
     assert_problem(steady.get("/v1/systems//passages"), 404, "not_found")
 

@@ -39,7 +39,7 @@ PROVENANCE = {
 }
 ENVELOPE = {"results", "shown", "has_more", "next_cursor", "next_action", "arms"}
 SELECTED: Json = {"option_ids": ["cold"]}
-WALKS = (
+WALKS: tuple[tuple[str, str, Json], ...] = (
     ("POST", "/v1/retrieve", {"query": "aluminium winters"}),
     ("POST", "/v1/selection/passages", SELECTED),
     ("GET", "/v1/systems/sl45/passages", {}),
@@ -70,9 +70,7 @@ async def fill(client: Client, documents: int = 25) -> None:
     """A corpus in which every walk of WALKS has more than a page, with many equal scores."""
     await put_vocabulary(client)
     same = "aluminium folding wall for freezing winters"
-    bodies = (
-        document(f"d{n:02}", same, same, "aluminium winters " * (n + 1)) for n in range(documents)
-    )
+    bodies = (document(f"d{n:02}", same, same, "aluminium winters " * (n + 1)) for n in range(documents))
     await client.post("/v1/items/import", content=ndjson(bodies))
 
 
@@ -194,7 +192,9 @@ async def test_scores(http: Client) -> None:
     """C11: every score is above 0, and none is greater than the one before it."""
     await fill(http)
     for method, path, fields in WALKS:
-        scores = [hit["score"] for hit in results(read(await send(http, method, path, {**fields, "limit": 200})))]
+        scores = [
+            hit["score"] for hit in results(read(await send(http, method, path, {**fields, "limit": 200})))
+        ]
         assert all(isinstance(score, float) and score > 0 for score in scores)
         assert scores == sorted(scores, key=lambda score: -float(str(score)))
 
@@ -321,7 +321,9 @@ async def test_no_answer_holds_more_than_200_hits(http: Client) -> None:
     await store(http, document("a", *(f"sill number {n}" for n in range(230))))
     body = await ask(http, "sill", limit=200)
     assert (body["shown"], body["has_more"]) == (200, True)
-    assert_problem(await http.post("/v1/retrieve", json={"query": "sill", "limit": 201}), 400, "invalid_limit")
+    assert_problem(
+        await http.post("/v1/retrieve", json={"query": "sill", "limit": 201}), 400, "invalid_limit"
+    )
 
 
 async def test_stale_items_are_gone(http_both: Client) -> None:

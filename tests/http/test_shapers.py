@@ -38,6 +38,13 @@ def hit(source: Provenance, seq: int = 0) -> RetrievedPassage:
     return RetrievedPassage(passage_id(source.item_id, seq), None, seq, "sill", 1.0, source)
 
 
+def rows_of(body: Json, name: str) -> list[object]:
+    """A list inside an answer."""
+    rows = body[name]
+    assert isinstance(rows, list)
+    return [*rows]
+
+
 async def fill(client: Client) -> None:
     """Guides with live, dead and unchecked links, an upload, and CAD drawings."""
     await put_vocabulary(client)
@@ -98,13 +105,12 @@ async def test_shapes_are_paged(http: Client, path: str, rows: str) -> None:
     await fill(http)
     whole = read(await http.post(path, json={**SELECTED, "limit": 200}))[rows]
     body = read(await http.post(path, json={**SELECTED, "limit": 3}))
-    walked = body[rows]
+    walked = rows_of(body, rows)
     while body["has_more"]:
         call = part(body, "next_action", "http")
         assert call["path"] == path
         body = read(await http.post(str(call["path"]), json=call["body"]))
-        assert isinstance(walked, list)
-        walked = [*walked, *(body[rows] if isinstance(body[rows], list) else [])]
+        walked += rows_of(body, rows)
     assert walked == whole
 
 
@@ -131,7 +137,11 @@ def test_links(ok: bool | None, link: str | None) -> None:  # noqa: FBT001 - the
 def test_a_live_upload_without_a_url_has_no_link() -> None:
     """C28: there is no link where there is no URL, whatever its liveness says."""
     source = replace(
-        provenance(), source_type=SourceType.UPLOAD, source_url=None, source_filename="a.md", source_url_ok=True
+        provenance(),
+        source_type=SourceType.UPLOAD,
+        source_url=None,
+        source_filename="a.md",
+        source_url_ok=True,
     )
     assert (cite(source).link, cite(source).source) == (None, "a.md")
 

@@ -2,7 +2,17 @@
 
 import pytest
 
-from tests.http.calls import Json, assert_problem, document, item_ids, part, put_vocabulary, read, results, store
+from tests.http.calls import (
+    Json,
+    assert_problem,
+    document,
+    item_ids,
+    part,
+    put_vocabulary,
+    read,
+    results,
+    store,
+)
 from tests.http.conftest import Client, SteadyClient
 
 pytestmark = pytest.mark.anyio
@@ -121,7 +131,12 @@ async def test_tag_cursors_are_bound(http: Client) -> None:
     await propose(http, "a")
     await propose(http, "a", ATTRIBUTE)
     cursor = read(await http.get("/v1/facet-tags?limit=1"))["next_cursor"]
-    for query in (f"status=proposed&cursor={cursor}", f"item_id=a&cursor={cursor}", "cursor=tag-1.x", "cursor="):
+    for query in (
+        f"status=proposed&cursor={cursor}",
+        f"item_id=a&cursor={cursor}",
+        "cursor=tag-1.x",
+        "cursor=",
+    ):
         assert_problem(await http.get(f"/v1/facet-tags?{query}"), 400, "invalid_cursor")
 
 
@@ -151,7 +166,8 @@ def test_a_bad_decision_is_refused(steady: SteadyClient, decision: str) -> None:
     for tag_id in ("nobody", "a%00b", "%ff"):
         assert_problem(steady.post(f"/v1/facet-tags/{tag_id}/{decision}"), 404, "tag_not_found")
     path = f"/v1/facet-tags/tag-1/{decision}"
-    for body in ({"by": ""}, {"by": 5}, {"who": "Ada"}, []):
+    bad: tuple[object, ...] = ({"by": ""}, {"by": 5}, {"who": "Ada"}, [])
+    for body in bad:
         assert_problem(steady.post(path, json=body), 400, "invalid_input")
 
 

@@ -78,7 +78,10 @@ async def test_a_vocabulary_is_replaced_whole(http: Client) -> None:
         ({"factors": [{"factor_id": "a", "name": "A\x00"}]}, "invalid_text"),
         ({"factors": [{"factor_id": "a" * 201, "name": "A"}]}, "invalid_input"),
         ({"factors": [{"factor_id": "a"}]}, "invalid_input"),
-        ({"systems": [{"system_id": "a", "name": "A", "retired_at": "2020-01-01T00:00:00"}]}, "invalid_input"),
+        (
+            {"systems": [{"system_id": "a", "name": "A", "retired_at": "2020-01-01T00:00:00"}]},
+            "invalid_input",
+        ),
         ({"systems": [{"system_id": "a", "name": "A", "colour": "red"}]}, "invalid_input"),
         ({"system": []}, "invalid_input"),
         ([], "invalid_input"),

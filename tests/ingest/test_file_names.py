@@ -1,6 +1,5 @@
 """What a local file is called as a source."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def test_a_linked_file_keeps_the_name_of_its_link(tree: Path) -> None:
 def test_a_name_holds_no_path_of_this_machine(tree: Path) -> None:
     """Names are relative, with forward slashes."""
     name = named(FileNaming(tree / "work"), tree / "work" / "docs" / "a.md")
-    assert not os.path.isabs(name)
+    assert not Path(name).is_absolute()
     assert str(tree) not in name
 
 

@@ -13,9 +13,9 @@ DEFAULTS = FileDefaults("docs/sill.md", ContentType.TECH_DOC, "2024-05-01")
 UPLOAD = Source(SourceType.UPLOAD, None, "docs/sill.md")
 
 
-def captured(title: str | None = "Its heading", **stated: object) -> Capture:
+def captured(heading: str | None = "Its heading", /, **stated: object) -> Capture:
     """The capture of a document that states this."""
-    document = ReadDocument(title, stated, (PassageText(0, None, "text"),))
+    document = ReadDocument(heading, stated, (PassageText(0, None, "text"),))
     return document_capture(document, DEFAULTS, UPLOAD)
 
 

@@ -1,7 +1,8 @@
 """A house with a vector arm whose encoder fits on a page, and a flag that a test sets."""
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from service.core.rollout import OFF, FlagState
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE, Workspace
 from service.ports.embedding import EncoderState
+from service.ports.flag import RolloutFlag
 from service.search.retrieve import Hybrid, Report, Retriever
 from service.search.vector_arm import VectorArm
 from tests.builders import capture, store
@@ -51,6 +53,24 @@ def _vector(text: str) -> Float32Array:
         row[1 + int.from_bytes(hashlib.sha256(name).digest()[:4], "big") % (DIMENSION - 1)] += 1.0
     unit: Float32Array = row / np.linalg.norm(row)
     return unit
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait until something holds, for ten seconds at most."""
+    for _ in range(1_000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came to hold")
+
+
+async def until(flag: RolloutFlag, workspace: Workspace, state: FlagState) -> None:
+    """Ask until the flag is in a state, for ten seconds at most."""
+    for _ in range(1_000):
+        if await flag.state(workspace) == state:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"the flag never was {state}")
 
 
 @dataclass(slots=True)

@@ -35,7 +35,9 @@ def test_drills_are_read(text: str, drill: Drill) -> None:
     assert parse_drill(text) == drill
 
 
-@pytest.mark.parametrize("text", ["", "on", "slow", "slow:ms", "slow:-1ms", "slow:60001ms", "slow:3s", "off,error"])
+@pytest.mark.parametrize(
+    "text", ["", "on", "slow", "slow:ms", "slow:-1ms", "slow:60001ms", "slow:3s", "off,error"]
+)
 def test_everything_else_is_no_drill(text: str) -> None:
     """E14: what is no drill is refused, and none keeps a request longer than a minute."""
     with pytest.raises(InvalidInput):

@@ -33,7 +33,9 @@ def test_states_are_read_as_they_are_shown(text: str) -> None:
     assert str(parse_flag(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "true", "yes", "101%", "-1%", "5", "%", "1.234%", "on off", "50 percent"])
+@pytest.mark.parametrize(
+    "text", ["", "true", "yes", "101%", "-1%", "5", "%", "1.234%", "on off", "50 percent"]
+)
 def test_everything_else_is_no_state(text: str) -> None:
     """E12: what is no state is refused, not guessed."""
     with pytest.raises(InvalidInput):

@@ -37,8 +37,9 @@ async def outcome(fault: str) -> str:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((Failing(fault),))
     port = server.add_insecure_port("127.0.0.1:0")
-    if fault != "refused":
-        await server.start()
+    await server.start()
+    if fault == "refused":
+        await server.stop(None)
     settings = ServerSettings("http://127.0.0.1", transport=Transport.GRPC, grpc_port=port)
     index = ServerVectorIndex(connect(settings), CollectionSettings())
     try:

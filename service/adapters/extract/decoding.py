@@ -4,6 +4,7 @@ import codecs
 import re
 
 from charset_normalizer import CharsetMatch, from_bytes
+from charset_normalizer.constant import IANA_SUPPORTED
 from charset_normalizer.utils import iana_name
 
 from service.errors import InvalidText, UnreadableDocument
@@ -96,8 +97,8 @@ def _encoding_named(label: str) -> str | None:
         name = iana_name(label.strip())
     except ValueError:
         return None
-    if name == "utf_7" or name.startswith(("utf_16", "utf_32")):
-        return None  # a page whose ASCII statement could be read is in neither of them
+    if name not in IANA_SUPPORTED or name.startswith(("utf_7", "utf_16", "utf_32")):
+        return None  # no encoding of text; or one in which the statement could not be read as ASCII
     return _READ_AS.get(name, name)
 
 

@@ -37,17 +37,19 @@ def split_front_matter(text: str) -> tuple[Mapping[str, object], str]:
         return NO_METADATA, text
     if not written.strip():
         return NO_METADATA, body
-    if not _begins_with_a_key(written):
+    if not _begins_with_a_key(text):
         return NO_METADATA, text
     if len(written) > MAX_FRONT_MATTER_CHARS:
         raise TooLarge(f"The front matter has more than {MAX_FRONT_MATTER_CHARS} characters.")
     return _loaded(handler, written), body
 
 
-def _begins_with_a_key(written: str) -> bool:
-    lines = (line.strip() for line in written.splitlines())
-    first = next((line for line in lines if line and not line.startswith("#")), "")
-    return _KEY.match(first) is not None
+def _begins_with_a_key(text: str) -> bool:
+    """Whether a key follows the opening rule; a blank line follows a thematic break."""
+    position = text.find("\n") + 1
+    while text.startswith("#", position):
+        position = text.find("\n", position) + 1
+    return _KEY.match(text, position) is not None
 
 
 def _loaded(handler: YAMLHandler, written: str) -> Mapping[str, object]:

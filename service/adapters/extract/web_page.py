@@ -23,7 +23,7 @@ _MAX_LANG_CHARS = 35  # the longest tag BCP 47 asks software to keep
 
 
 def extract_web_page(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
-    """Blocks of the page's main content: `<main>`, else its one `<article>`, else the body.
+    """Blocks of the page's main content: its one `<main>`, else the body.
 
     Scripts, styles, hidden text, navigation, asides, forms, page headers and footers are dropped, unless
     nothing else holds text. A first `<h1>` is the title, else `og:title`, `<title>` or any `<h1>`.
@@ -75,10 +75,8 @@ def _readings(root: "etree._Element") -> list[tuple["etree._Element", PageParts]
         return []
     body = bodies[0]
     readings = [(body, CONTENT_ONLY), (body, NO_NAVIGATION)]
-    for path in (".//main | .//*[@role='main']", ".//article"):
-        if len(found := body.xpath(path)) == 1:
-            return [(found[0], CONTENT_ONLY), *readings]
-    return readings
+    main = body.xpath(".//main | .//*[@role='main']")
+    return [(main[0], CONTENT_ONLY), *readings] if len(main) == 1 else readings
 
 
 def _metadata(root: "etree._Element") -> Mapping[str, object]:

@@ -10,7 +10,9 @@ left out of a pool bounds every document outside it.
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -32,8 +34,24 @@ _ANALYZER = "tokens"
 _INDEX_OPTION = {"title": "basic", "heading": "basic", "body": "freq"}
 
 
+_FLOAT32 = struct.Struct("f")
+
+
 class EngineError(Exception):
     """tantivy refused: its folder is damaged, gone or on a full disk."""
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The errors of tantivy as ours. On damaged files it may panic, and a panic is no Exception in Python."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError, KeyError) as error:
+        raise EngineError(str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise EngineError("tantivy panicked") from error
 
 
 def _schema() -> tantivy.Schema:
@@ -63,7 +81,10 @@ class _Calibration:
     mean_length: float
 
     def idf(self, document_frequency: int) -> float:
-        return math.log(1.0 + (self.documents - document_frequency + 0.5) / (document_frequency + 0.5))
+        """In tantivy's own 32-bit steps: for a term of nearly all documents they are percents off, or 0."""
+        others = _float32(_float32(self.documents - document_frequency) + 0.5)
+        ratio = _float32(others / _float32(_float32(document_frequency) + 0.5))
+        return _float32(math.log(_float32(1.0 + ratio)))
 
     def head_score(self, document_frequency: int) -> float:
         """The score of one head term: one occurrence in a field of length one."""
@@ -87,10 +108,8 @@ class EngineSearcher:
         self, terms: Sequence[WeightedTerm], mean_length: float, content_type: ContentType | None, depth: int
     ) -> CandidatePool:
         """The best `depth` documents. Raises EngineError."""
-        try:
+        with _translated():
             return self._search(terms, mean_length, content_type, depth)
-        except (ValueError, OSError, RuntimeError, KeyError) as error:
-            raise EngineError(str(error)) from error
 
     def _search(
         self, terms: Sequence[WeightedTerm], mean_length: float, content_type: ContentType | None, depth: int
@@ -125,7 +144,11 @@ class EngineSearcher:
             if calibration is None:
                 continue
             native = calibration.idf(frequency) if name == "body" else calibration.head_score(frequency)
-            yield Query.boost_query(query, weighted.idf * boost / native)
+            if native > 0.0:
+                yield Query.boost_query(query, weighted.idf * boost / native)
+            else:  # so common that 32 bits know no idf: the most that the field can add stands for its score
+                most = K1 + 1.0 if name == "body" else boost
+                yield Query.const_score_query(query, weighted.idf * most)
 
     def _calibration(self, name: str, query: Query) -> _Calibration | None:
         """None when only deleted documents have the term."""
@@ -154,7 +177,7 @@ class Engine:
     """One open index folder with its single writer. Calls are blocking; the writer's belong to one thread."""
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with _translated():
             folder.mkdir(parents=True, exist_ok=True)
             self._index = Index(SCHEMA, path=str(folder), reuse=True)
             self._index.register_tokenizer(
@@ -163,8 +186,6 @@ class Engine:
             self._index.config_reader(reload_policy="manual")
             self._writer = self._index.writer(WRITER_HEAP, 1)
             self._index.reload()
-        except (ValueError, OSError, RuntimeError) as error:
-            raise EngineError(str(error)) from error
 
     def searcher(self) -> EngineSearcher:
         """The index as of the last commit."""
@@ -172,35 +193,28 @@ class Engine:
 
     def add(self, passages: Iterable[IndexablePassage]) -> None:
         """Add passages; visible after `commit`."""
-        try:
+        with _translated():
             for passage in passages:
                 self._writer.add_document(_document(passage))
-        except (ValueError, OSError, RuntimeError) as error:
-            raise EngineError(str(error)) from error
 
     def delete(self, keys: Iterable[int]) -> None:
         """Delete passages that were added before; unknown keys are ignored."""
-        try:
-            for key in keys:
-                self._writer.delete_documents_by_term("key", key)
-        except (ValueError, OSError, RuntimeError) as error:
-            raise EngineError(str(error)) from error
+        # By query: the binding takes an int for a signed term, which an unsigned field never has.
+        with _translated():
+            if unwanted := list(keys):
+                self._writer.delete_documents_by_query(Query.term_set_query(SCHEMA, "key", unwanted))
 
     def commit(self) -> EngineSearcher:
         """Make what was written durable and visible."""
-        try:
+        with _translated():
             self._writer.commit()
             self._index.reload()
-        except (ValueError, OSError, RuntimeError) as error:
-            raise EngineError(str(error)) from error
         return self.searcher()
 
     def close(self) -> None:
         """Wait for merges and give the folder's lock back. The engine cannot be used afterwards."""
-        try:
+        with _translated():
             self._writer.wait_merging_threads()
-        except (ValueError, OSError, RuntimeError) as error:
-            raise EngineError(str(error)) from error
 
 
 def _document(passage: IndexablePassage) -> tantivy.Document:
@@ -212,6 +226,12 @@ def _document(passage: IndexablePassage) -> tantivy.Document:
             document.add_unsigned(name, token_hash(token))
     document.add_text("body", words_of(passage.body))
     return document
+
+
+def _float32(value: float) -> float:
+    """The nearest 32-bit float."""
+    rounded: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    return rounded
 
 
 def _described(explanation: object, description: str) -> float:

@@ -1,7 +1,8 @@
 """The index folder on disk: one locked slot a process, and per workspace a generation and its checkpoint.
 
-A checkpoint holds the exact counts at a sequence number and the size and CRC of every index file. After a
-crash the index may hold more than the checkpoint knows, never less; the log is replayed from there.
+A checkpoint holds the exact counts at a sequence number. After a crash the index may hold more than the
+checkpoint knows, never less; the log is replayed from there. Files are checked by tantivy's own checksums, so
+that those which a crash or a merge left behind the last checkpoint are checked too.
 """
 
 import fcntl
@@ -9,13 +10,13 @@ import hashlib
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
+from service.adapters.lexical.checksums import all_intact
 from service.adapters.lexical.engine import FORMAT
 from service.adapters.lexical.statistics import Counts, counts_of
 from service.core.tokenize import RULES_VERSION
@@ -24,9 +25,6 @@ from service.model import Workspace
 
 MAX_SLOTS = 64
 _CHECKPOINT = "checkpoint"
-_MUTABLE = frozenset(
-    {"meta.json", ".managed.json", ".tantivy-writer.lock", ".tantivy-meta.lock", _CHECKPOINT}
-)
 VERSION = f"{FORMAT}.{RULES_VERSION}"
 
 
@@ -80,7 +78,6 @@ class WorkspaceFolder:
     """Generations of one workspace's index; the newest complete one is named by its checkpoint."""
 
     path: Path
-    _known: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def current(self) -> Path | None:
         """The newest generation with a checkpoint."""
@@ -111,7 +108,6 @@ class WorkspaceFolder:
                 "length": checkpoint.counts.length,
                 "frequency": checkpoint.counts.frequency,
                 "leaving": checkpoint.leaving,
-                "files": self._digests(generation),
             }
         )
         temporary = generation / f"{_CHECKPOINT}.new"
@@ -128,37 +124,11 @@ class WorkspaceFolder:
             stored = msgspec.msgpack.decode(raw[4:], type=dict[str, object])
             if zlib.crc32(raw[4:]) != int.from_bytes(raw[:4], "big"):
                 raise DamagedFolder("the checkpoint is damaged")
-            self._check(generation, stored, database_id, head)
+            _check(generation, stored, database_id, head)
             leaving = tuple(int(key) for key in stored["leaving"])  # type: ignore[attr-defined]
             return Checkpoint(int(stored["seq"]), counts_of(stored), leaving)  # type: ignore[call-overload]
-        except (OSError, ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, msgspec.MsgspecError) as error:
             raise DamagedFolder("the checkpoint cannot be read") from error
-
-    def _check(self, generation: Path, stored: dict[str, object], database_id: str, head: int) -> None:
-        if stored["version"] != VERSION:
-            raise DamagedFolder("the index was written by another version")
-        if stored["database_id"] != database_id or int(stored["seq"]) > head:  # type: ignore[call-overload]
-            raise DamagedFolder("the index belongs to another database")
-        files = {name: tuple(digest) for name, digest in stored["files"].items()}  # type: ignore[attr-defined]
-        present = self._digests(generation)
-        if any(present[name] != files[name] for name in files.keys() & present.keys()):
-            raise DamagedFolder("an index file was altered")
-
-    def _digests(self, generation: Path) -> dict[str, tuple[int, int]]:
-        """Size and CRC-32 of the immutable files; each is read once."""
-        found = {}
-        for path in sorted(generation.iterdir()):
-            if path.name in _MUTABLE or path.name.startswith(_CHECKPOINT) or path.suffix == ".lock":
-                continue
-            known = self._known.get(str(path))
-            try:
-                size = path.stat().st_size
-                if known is None or known[0] != size:
-                    known = self._known[str(path)] = (size, _crc(path))
-            except FileNotFoundError:  # merged away while we looked
-                continue
-            found[path.name] = known
-        return found
 
     def _generations(self) -> list[Path]:
         if not self.path.exists():
@@ -166,14 +136,10 @@ class WorkspaceFolder:
         return sorted(path for path in self.path.iterdir() if path.name.startswith("g") and path.is_dir())
 
 
-def _crc(path: Path) -> int:
-    crc = 0
-    for block in _blocks(path):
-        crc = zlib.crc32(block, crc)
-    return crc
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block
+def _check(generation: Path, stored: dict[str, object], database_id: str, head: int) -> None:
+    if stored["version"] != VERSION:
+        raise DamagedFolder("the index was written by another version")
+    if stored["database_id"] != database_id or int(stored["seq"]) > head:  # type: ignore[call-overload]
+        raise DamagedFolder("the index belongs to another database")
+    if not all_intact(generation):
+        raise DamagedFolder("an index file was altered")

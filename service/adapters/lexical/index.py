@@ -49,6 +49,7 @@ class TantivyView:
 
     def __init__(self, shard: Shard, capture: Capture, executor: ThreadPoolExecutor) -> None:
         self._shard = shard
+        self._generation = capture.generation
         self._searcher: EngineSearcher = capture.searcher
         self._executor = executor
         self.seq = capture.seq
@@ -63,7 +64,8 @@ class TantivyView:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, search)
         except EngineError as error:
-            await asyncio.shield(asyncio.ensure_future(self._shard.damaged(str(error))))
+            damaged = self._shard.damaged(self._generation, str(error))
+            await asyncio.shield(asyncio.ensure_future(damaged))
             raise ViewLost from error
 
 
@@ -79,6 +81,7 @@ class TantivyLexicalIndex:
         self._writer = ThreadPoolExecutor(1, "lexical-write")
         self._searchers = ThreadPoolExecutor(SEARCH_THREADS, "lexical-search")
         self._maintenance: asyncio.Task[None] | None = None
+        self._work: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Open every known workspace's index and begin the upkeep. Damaged indexes build in the background."""
@@ -91,13 +94,17 @@ class TantivyLexicalIndex:
         """The index at `snapshot.seq` or later; the rows themselves where it is not usable and they are few."""
         shard = self._shard(workspace)
         capture = shard.capture(snapshot.seq, terms)
+        few: bool | None = None
         if capture is None:
-            await self._advance(shard, snapshot.seq)
-            capture = shard.capture(snapshot.seq, terms)
+            advancing = self._begin(shard, snapshot.seq)
+            if shard.state is not ShardState.READY:  # a build is long, and may need the connection held here
+                few = await self._are_few(workspace, snapshot)
+            if not few:
+                await self._patiently(advancing)
+                capture = shard.capture(snapshot.seq, terms)
         if capture is not None:
             return TantivyView(shard, capture, self._searchers)
-        bound = self._settings.scan_bound
-        if await snapshot.count_scorable(workspace, bound + 1) <= bound:
+        if await self._are_few(workspace, snapshot) if few is None else few:
             return await scan_view(workspace, terms, snapshot)
         raise LexicalIndexUnavailable("the lexical index is being rebuilt", retry_after=5)
 
@@ -130,11 +137,15 @@ class TantivyLexicalIndex:
             self._maintenance.cancel()
             with suppress(asyncio.CancelledError):
                 await self._maintenance
-        for shard in self._shards.values():
-            await shard.close()
-        self._writer.shutdown()
-        self._searchers.shutdown()
-        self._slot.release()
+        try:
+            if self._work:
+                await asyncio.wait(self._work, timeout=self._settings.patience)
+            for shard in self._shards.values():
+                await shard.close()
+        finally:
+            self._writer.shutdown()
+            self._searchers.shutdown()
+            self._slot.release()
 
     def _shard(self, workspace: Workspace) -> Shard:
         shard = self._shards.get(workspace)
@@ -144,9 +155,28 @@ class TantivyLexicalIndex:
             self._shards[workspace] = shard
         return shard
 
+    async def _are_few(self, workspace: Workspace, snapshot: ReadSnapshot) -> bool:
+        """Whether the workspace's rows can be read instead of the index."""
+        bound = self._settings.scan_bound
+        return await snapshot.count_scorable(workspace, bound + 1) <= bound
+
     async def _advance(self, shard: Shard, target: int) -> None:
-        """Advance for as long as a reader has patience; the work goes on after that."""
-        work = asyncio.ensure_future(shard.advance(target))
+        await self._patiently(self._begin(shard, target))
+
+    def _begin(self, shard: Shard, target: int) -> asyncio.Task[None]:
+        """Advance whether or not anybody waits for it."""
+        work = asyncio.create_task(shard.advance(target))
+        self._work.add(work)
+        work.add_done_callback(self._ended)
+        return work
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self._work.discard(work)
+        if not work.cancelled():
+            work.exception()  # taken note of: those who still wait get it, and the others gave up on it
+
+    async def _patiently(self, work: asyncio.Task[None]) -> None:
+        """Wait for as long as a reader has patience; the work goes on after that."""
         done, _ = await asyncio.wait({work}, timeout=self._settings.patience)
         if done:
             work.result()

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -20,6 +21,7 @@ from service.adapters.lexical.engine import Engine, EngineError, EngineSearcher
 from service.adapters.lexical.folder import Checkpoint, DamagedFolder, WorkspaceFolder
 from service.adapters.lexical.statistics import Counts, Delta
 from service.core.scoring import TermStatistics
+from service.errors import Unavailable
 from service.model import ChangeKind, Workspace
 from service.ports.store import Change, ChangeFeed, IndexablePassage, PassageKey, Store
 
@@ -48,15 +50,16 @@ class ShardTiming:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The searcher and the statistics of one sequence number."""
+    """The searcher and the statistics of one sequence number, and the index that they are of."""
 
     seq: int
     searcher: EngineSearcher
     statistics: TermStatistics
+    generation: "Generation"
 
 
-@dataclass(slots=True)
-class _Generation:
+@dataclass(slots=True, eq=False)
+class Generation:
     """A usable index. `leaving` are stale passages, each batch with the time from which it may be removed."""
 
     path: Path
@@ -89,7 +92,7 @@ class Shard:
         self._executor = executor
         self._timing = timing
         self._lock = asyncio.Lock()
-        self._current: _Generation | None = None
+        self._current: Generation | None = None
         self._building: asyncio.Task[None] | None = None
         self._saved_at = time.monotonic()
         self._retry_at = float("-inf")
@@ -118,7 +121,7 @@ class Shard:
         current = self._current
         if current is None or current.applied < at_least:
             return None
-        return Capture(current.applied, current.searcher, current.counts.statistics(terms))
+        return Capture(current.applied, current.searcher, current.counts.statistics(terms), current)
 
     async def advance(self, target: int) -> None:
         """Bring the index to at least `target`, building it first where there is none. Not to be cancelled."""
@@ -132,10 +135,14 @@ class Shard:
         """Build a new generation from the rows and switch to it; the old one serves meanwhile."""
         await self._build_in_background()
 
-    async def damaged(self, reason: str) -> None:
-        """A search failed: forget the index, so that the next `advance` builds a new one."""
+    async def damaged(self, generation: Generation, reason: str) -> None:
+        """A search failed: forget that index, so that the next `advance` builds a new one.
+
+        Several searches may find the same damage; the last of them must not cost the index built meanwhile.
+        """
         async with self._lock:
-            await self._abandon(reason)
+            if self._current is generation:
+                await self._abandon(reason)
 
     async def maintain(self) -> None:
         """Remove what has been stale long enough and save a checkpoint when one is due."""
@@ -149,14 +156,16 @@ class Shard:
                 await self._guarded(self._save(current))
 
     async def close(self) -> None:
-        """Save a checkpoint and give the folder back."""
+        """Save a checkpoint, unless the database is away, and give the folder back."""
         if self._building is not None:
-            await self._building
+            with suppress(Unavailable):
+                await self._building
         async with self._lock:
             current = self._current
             if current is None:
                 return
-            await self._guarded(self._save(current))
+            with suppress(Unavailable):  # the next start replays the log from the checkpoint before
+                await self._guarded(self._save(current))
             self._current = None
             await self._blocking(lambda: _discard(current.engine))
 
@@ -171,8 +180,13 @@ class Shard:
         self.failure = reason
         current, self._current = self._current, None
         if current is not None:
-            await self._blocking(lambda: _discard(current.engine))
-            await self._blocking(lambda: shutil.rmtree(current.path, ignore_errors=True))
+            await self._throw_away(current.engine, current.path)
+
+    async def _throw_away(self, engine: Engine | None, path: Path) -> None:
+        """Close an engine and remove its folder."""
+        if engine is not None:
+            await self._blocking(lambda: _discard(engine))
+        await self._blocking(lambda: shutil.rmtree(path, ignore_errors=True))
 
     async def _build_in_background(self) -> None:
         """One build at a time, whoever asks; a caller that goes away does not stop it."""
@@ -183,26 +197,28 @@ class Shard:
     async def _build_and_switch(self) -> None:
         try:
             fresh = await self._load() if self._current is None else None
-            if fresh is None:
-                fresh = await self._build()
-            async with self._lock:
-                await self._switch(fresh)
+            await self._switch(fresh or await self._build())
         except (EngineError, OSError) as error:
             self.failure = str(error)
             self._retry_at = time.monotonic() + RETRY_AFTER_S
 
-    async def _switch(self, fresh: _Generation) -> None:
+    async def _switch(self, fresh: Generation) -> None:
         """Serve from `fresh`, after it has caught up with what it replaces."""
-        old = self._current
-        if old is not None and old.applied > fresh.applied:
-            await self._follow(fresh, old.applied)
-        self._current, self.failure = fresh, None
-        await self._save(fresh)
-        if old is not None:
-            await self._blocking(lambda: _discard(old.engine))
-        await self._blocking(lambda: self._folder.drop_others(fresh.path))
+        async with self._lock:
+            old = self._current
+            try:
+                if old is not None and old.applied > fresh.applied:
+                    await self._follow(fresh, old.applied)
+            except (EngineError, OSError, Unavailable):
+                await self._throw_away(fresh.engine, fresh.path)
+                raise
+            self._current, self.failure = fresh, None
+            if old is not None:
+                await self._blocking(lambda: _discard(old.engine))
+            await self._save(fresh)
+            await self._blocking(lambda: self._folder.drop_others(fresh.path))
 
-    async def _load(self) -> _Generation | None:
+    async def _load(self) -> Generation | None:
         """The generation on disk, taken up where its checkpoint left it; None where it cannot be trusted."""
         head, database_id = await self._feed.head(), await self._feed.database_id()
         path = await self._blocking(self._folder.current)
@@ -218,35 +234,35 @@ class Shard:
         except EngineError:
             await self._blocking(lambda: _discard(engine))
             return None
+        except Unavailable:
+            await self._blocking(lambda: _discard(engine))
+            raise
 
-    async def _resume(self, path: Path, engine: Engine, checkpoint: Checkpoint, head: int) -> _Generation:
+    async def _resume(self, path: Path, engine: Engine, checkpoint: Checkpoint, head: int) -> Generation:
         """Replay what a crash may have cut off, then count the documents. Raises EngineError."""
         if checkpoint.leaving:  # no reader of this process is older than now
             await self._blocking(lambda: engine.delete(checkpoint.leaving))
         searcher = await self._blocking(engine.commit)
-        loaded = _Generation(path, engine, searcher, checkpoint.counts, checkpoint.seq, replay_until=head)
+        loaded = Generation(path, engine, searcher, checkpoint.counts, checkpoint.seq, replay_until=head)
         loaded.saved = not checkpoint.leaving
         await self._follow(loaded, head)
         if loaded.searcher.documents != loaded.counts.passages + len(loaded.leaving_keys()):
             raise EngineError("the index does not hold what its checkpoint says")
         return loaded
 
-    async def _build(self) -> _Generation:
-        """Index every live passage of one snapshot. Raises EngineError, OSError; leaves nothing behind then."""
+    async def _build(self) -> Generation:
+        """Index every live passage of one snapshot. Raises EngineError, OSError, StoreUnavailable and leaves nothing then."""
         self.rebuilds += 1
         path = await self._blocking(self._folder.next_generation)
+        engine: Engine | None = None
         try:
             engine = await self._blocking(lambda: Engine(path))
-            try:
-                return await self._fill(path, engine)
-            except (EngineError, OSError):
-                await self._blocking(lambda: _discard(engine))
-                raise
-        except (EngineError, OSError):
-            await self._blocking(lambda: shutil.rmtree(path, ignore_errors=True))
+            return await self._fill(path, engine)
+        except (EngineError, OSError, Unavailable):
+            await self._throw_away(engine, path)
             raise
 
-    async def _fill(self, path: Path, engine: Engine) -> _Generation:
+    async def _fill(self, path: Path, engine: Engine) -> Generation:
         counts, after, pending = Counts(), None, 0
         async with self._store.snapshot() as snapshot:
             while page := await snapshot.scan(self._workspace, after, PAGE):
@@ -258,33 +274,45 @@ class Shard:
                     pending = 0
             seq = snapshot.seq
         searcher = await self._blocking(engine.commit)
-        return _Generation(path, engine, searcher, counts, seq, replay_until=seq, saved=False)
+        return Generation(path, engine, searcher, counts, seq, replay_until=seq, saved=False)
 
-    async def _follow(self, generation: _Generation, target: int) -> None:
+    async def _follow(self, generation: Generation, target: int) -> None:
         """Apply log entries up to `target`, no further: a view of a snapshot shows just that snapshot."""
         while generation.applied < target:
             found = await self._feed.changes(self._workspace, generation.applied, CHANGES)
             changes = [change for change in found if change.seq <= target]
-            if any(change.kind is ChangeKind.REBUILD for change in changes) and generation is self._current:
-                self._building = asyncio.create_task(self._build_and_switch())
-            await self._apply(generation, changes)
+            if any(change.kind is ChangeKind.REBUILD for change in changes):
+                self._heed_rebuild(generation)
+            try:
+                await self._apply(generation, changes)
+            except Unavailable:
+                generation.replay_until = target  # a part of it may be in the index by now
+                raise
             generation.applied = changes[-1].seq if changes and len(changes) == CHANGES else target
             generation.saved = False
 
-    async def _apply(self, generation: _Generation, changes: Sequence[Change]) -> None:
+    def _heed_rebuild(self, generation: Generation) -> None:
+        """Start the build that the log asks for. Raises EngineError for an index that is not served from yet."""
+        if generation is self._current:
+            self._building = asyncio.create_task(self._build_and_switch())
+        elif generation.applied < generation.replay_until:
+            raise EngineError("the log asks for a rebuild")
+
+    async def _apply(self, generation: Generation, changes: Sequence[Change]) -> None:
         added = {c.item_key for c in changes if c.kind is ChangeKind.ITEM_ADDED and c.item_key is not None}
         stale = {c.item_key for c in changes if c.kind is ChangeKind.ITEM_STALE and c.item_key is not None}
         entering, leaving = sorted(added - stale), sorted(stale - added)
         engine, delta, gone = generation.engine, Delta(), []
-        async for page in self._pages(entering):
-            if generation.applied < generation.replay_until:
+        if generation.applied < generation.replay_until:  # all of them may be in the index already
+            async for page in self._pages(sorted(added)):
                 await self._blocking(partial(engine.delete, [passage.key for passage in page]))
+        async for page in self._pages(entering):
             await self._blocking(partial(engine.add, page))
             delta.enter(page)
         async for page in self._pages(leaving):
             delta.leave(page)
             gone += [passage.key for passage in page]
-        if entering:
+        if added:
             generation.searcher = await self._blocking(engine.commit)
         generation.counts.apply(delta)
         if gone:
@@ -296,7 +324,7 @@ class Shard:
             after = found[-1][1].key
             yield [passage for _, passage in found]
 
-    async def _purge(self, generation: _Generation) -> None:
+    async def _purge(self, generation: Generation) -> None:
         now = time.monotonic()
         due = [keys for at, keys in generation.leaving if at <= now]
         await self._blocking(partial(generation.engine.delete, [key for keys in due for key in keys]))
@@ -306,14 +334,14 @@ class Shard:
         generation.saved = False
         await self._save(generation)
 
-    async def _save(self, generation: _Generation) -> None:
+    async def _save(self, generation: Generation) -> None:
         self._saved_at = time.monotonic()
         if generation.saved:
             return
-        generation.saved = True
         checkpoint = Checkpoint(generation.applied, generation.counts.copy(), generation.leaving_keys())
         database_id = await self._feed.database_id()
         await self._blocking(partial(self._folder.save, generation.path, checkpoint, database_id))
+        generation.saved = True
 
     async def _blocking(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)

@@ -147,7 +147,7 @@ class SqlTransaction:
             .returning(schema.items.c.item_key, schema.items.c.retired_at, schema.items.c.superseded_by)
         )
         row = (await self._connection.execute(statement)).one()
-        if row.retired_at is None or row.superseded_by is None:  # an item turns stale, and leaves counts, once
+        if row.retired_at is None or row.superseded_by is None:  # it was live: an item leaves an index once
             self._log(ChangeKind.ITEM_STALE, row.item_key)
 
     async def replace_vocabulary(self, vocabulary: Vocabulary) -> None:

@@ -36,6 +36,7 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
         "tags": Entry("tagging:tags", "Propose, decide and list facet tags."),
         "links": Entry("link_checks:links", "Check whether source URLs are alive."),
         "index": Entry("indexing:index", "Show and rebuild the lexical index."),
+        "vectors": Entry("vector_commands:vectors", "Fill, check and change the vector index."),
         "db": Entry("database:db", "Upgrade the database's schema."),
         "settings": Entry("configuration:settings", "Show every setting."),
         "demo": Entry("demonstration:demo", "Show what citewell does, on a database of its own."),

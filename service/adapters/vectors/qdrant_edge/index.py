@@ -41,7 +41,7 @@ from service.ports.vectors import (
     VectorQuery,
 )
 
-_FRAME_BYTES = 1 << 18  # of vectors: about 7 ms of a shard's time, so that searches do not wait for writes
+_FRAME_BYTES = 1 << 17  # of vectors: a few ms of a shard's time, so that searches hardly wait for writes
 _IDS_A_FRAME = 4096
 _LAST = (1 << 128) - 1
 
@@ -142,6 +142,12 @@ class EdgeVectorIndex:
         async with until(deadline):
             for served in await self._store.in_use():
                 await served.describe(deadline)
+
+    async def outside_graph(self, collection: CollectionName, deadline: float) -> int:
+        """How many points are not in the HNSW graph (yet), and so are searched one by one."""
+        served = await self._store.served(collection, deadline)
+        await served.supervisor.channel(deadline)
+        return served.outside_graph
 
     async def close(self) -> None:
         """End every process, after it wrote everything to disk, and unlock the root."""

@@ -1,0 +1,45 @@
+"""`citewell settings show`."""
+
+import json
+
+import pytest
+
+from service.settings import Settings
+from service.surfaces.cli.configuration import HIDDEN, shown_value, variable
+from tests.cli.commands import CommandLine
+
+
+def test_every_setting_is_shown_with_its_variable_and_purpose(cli: CommandLine) -> None:
+    """Every setting stands there with the variable that sets it, its value, and a description."""
+    shown = json.loads(cli.ok("settings", "show", "--json"))
+    assert [row["variable"] for row in shown] == [variable(name) for name in Settings.model_fields]
+    assert all(row["description"] for row in shown)
+    values = {row["variable"]: row["value"] for row in shown}
+    assert values["CITEWELL_DATA_DIR"] == str(cli.data_dir)
+    assert "CORPUS_HYBRID_RETRIEVAL" in values
+    assert "CITEWELL_DATA_DIR" in cli.ok("settings", "show")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://citewell:hunter2@db.example/citewell",
+        "postgresql://citewell:p@ss:hunter2@db.example:5432/citewell",
+        "postgresql://citewell@/citewell?host=/run/pg&password=hunter2",
+        "https://qdrant.example?api_key=hunter2&x=1",
+    ],
+)
+def test_no_secret_is_shown(url: str) -> None:
+    """Passwords and keys inside URLs are masked; the rest of the URL stays readable."""
+    shown = shown_value(url)
+    assert "hunter2" not in shown
+    assert HIDDEN in shown
+    assert ".example" in shown or "/citewell?host=/run/pg" in shown
+
+
+def test_secrets_of_the_environment_are_masked(cli: CommandLine) -> None:
+    """A setting that is a secret is shown as set, never with its value."""
+    broken = CommandLine(cli.data_dir, {"CITEWELL_QDRANT_API_KEY": "hunter2"})
+    page = broken.ok("settings", "show")
+    assert "hunter2" not in page
+    assert HIDDEN in page

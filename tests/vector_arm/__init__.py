@@ -1,0 +1,1 @@
+"""The vector arm in the read path, and the worker behind it."""
