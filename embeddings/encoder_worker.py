@@ -143,7 +143,8 @@ class EncoderWorker:
             fingerprint = encoder.fingerprint
         except Exception as error:  # noqa: BLE001 - the seam where vectors may be absent; the state keeps why
             ours = _as_ours(error, "the model could not be loaded")
-            _log.warning("encoder not loaded, will be tried again: %s", ours.detail, exc_info=error)
+            level = logging.DEBUG if self._closing else logging.WARNING  # imports fail in a process that ends
+            _log.log(level, "encoder not loaded, will be tried again: %s", ours.detail, exc_info=error)
             self._retry_at = time.monotonic() + self._backoff_s(loads)
             self._state = EncoderState(Phase.FAILED, ours.code, ours.detail, loads)
             return None

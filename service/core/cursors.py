@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import math
 from dataclasses import dataclass
 
 from service.errors import InvalidCursor
@@ -17,6 +18,7 @@ from service.model import ItemId
 
 _TAG = 12  # bytes
 _MAX_CURSOR = 2_048  # characters
+_MAX_NUMBER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,24 @@ def decode_cursor(cursor: str, fingerprint: bytes) -> Position:
         raise refused
     if encode_raw(raw) != cursor:  # the same bytes spelt another way
         raise refused
-    rank, score, item_id, seq, corpus_seq, ranking = json.loads(payload)
-    return Position(rank, float.fromhex(score), ItemId(item_id), seq, corpus_seq, ranking)
+    try:
+        return _position(json.loads(payload))
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:  # forged: the key is no secret
+        raise refused from error
+
+
+def _position(payload: object) -> Position:
+    """Raises ValueError or TypeError for anything that `encode_cursor` does not write."""
+    if not isinstance(payload, list):
+        raise TypeError("a position is a list")
+    rank, score, item_id, seq, corpus_seq, ranking = payload
+    position = Position(rank, float.fromhex(score), ItemId(item_id), seq, corpus_seq, ranking)
+    numbers, words = (position.rank, position.seq, position.corpus_seq), (position.item_id, position.ranking)
+    if not all(type(number) is int and 0 <= number <= _MAX_NUMBER for number in numbers):
+        raise ValueError("a position counts from 0")
+    if not (math.isfinite(position.score) and all(isinstance(word, str) for word in words)):
+        raise ValueError("a position has a finite score and names")
+    return position
 
 
 def encode_raw(raw: bytes) -> str:

@@ -8,7 +8,9 @@ the answer. So the ranking depends on the corpus and the request alone, not on t
 import asyncio
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from service.core.order import rank_key
 from service.core.scoring import Ranked, WeightedTerm, rank_passages, weigh_terms
@@ -20,8 +22,11 @@ from service.search.request import ResolvedQuery
 FIRST_DEPTH = 64  # candidates of the first round
 GROWTH = 4  # how much deeper each further round looks
 MAX_DEPTH = 50_000  # candidates after which a ranking is cut off and says so
-TAGGED_BOUND = 5_000  # passages of tagged items that join the pool
+TAGGED_BOUND = 5_000  # passages of tagged items that join the pool in the first round
 LOOP_BOUND = 2_000  # passages scored at once on the event loop; more are scored on a thread
+
+
+Place: TypeAlias = tuple[float, ItemId, int]  # in the total order, as `rank_key` writes it
 
 
 @dataclass(slots=True)
@@ -41,13 +46,24 @@ class LexicalRanking:
         self.candidates.update({(c.passage.item_id, c.passage.seq): c for c in found})
         self.ranked = sorted([*self.ranked, *scored], key=lambda r: rank_key(r.score, r.item_id, r.seq))
 
-    def is_certain(self, needed: int, ceiling: float) -> bool:
-        """Whether no passage outside the pool can stand among the first `needed`."""
-        if ceiling <= 0.0:
-            return True
-        return len(self.ranked) >= needed and self.ranked[needed - 1].score > ceiling
+    def is_certain(self, needed: int, ceiling: float, lifted_to: Place | None = None) -> bool:
+        """Whether nothing that was not scored can stand among the first `needed`.
 
-    def first_after(self, last: tuple[float, ItemId, int] | None) -> int:
+        What was not scored has a lexical score of at most `ceiling` and no boost; or, where tagged items'
+        passages were loaded only down to the place `lifted_to`, no higher boost than that place has.
+        """
+        if lifted_to is None and ceiling <= 0.0:
+            return True
+        if len(self.ranked) < needed:
+            return False
+        last = self.ranked[needed - 1]
+        if lifted_to is None:
+            return last.score > ceiling
+        if ceiling <= 0.0:  # no hit was missed: what was not loaded stands in its order behind what was
+            return rank_key(last.score, last.item_id, last.seq) <= lifted_to
+        return last.score > ceiling - lifted_to[0]
+
+    def first_after(self, last: Place | None) -> int:
         """The index of the first passage behind a place in the total order."""
         if last is None:
             return 0
@@ -62,44 +78,114 @@ class Scope:
     content_type: ContentType | None
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far down a ranking must be exact: to a rank, and to so many passages behind a place.
+
+    A cursor's place may by now stand far below the rank that it had when its page was made.
+    """
+
+    rank: int
+    place: Place | None = None
+    behind: int = 0
+
+    def needed(self, ranking: LexicalRanking) -> int:
+        """The rank, in the ranking as far as it is known."""
+        if self.place is None:
+            return self.rank
+        return max(self.rank, ranking.first_after(self.place) + self.behind)
+
+
 async def rank_lexical(
-    snapshot: ReadSnapshot, view: LexicalView, query: ResolvedQuery, scope: Scope, needed: int
+    snapshot: ReadSnapshot, view: LexicalView, query: ResolvedQuery, scope: Scope, reach: Reach
 ) -> LexicalRanking:
-    """Rank the snapshot's live passages, exact down to rank `needed`. Raises ViewLost."""
+    """Rank the snapshot's live passages, exact as far as `reach`. Raises ViewLost."""
     terms = weigh_terms(query.terms, view.statistics)
     ranking = LexicalRanking(terms, view.statistics.mean_length)
+    lifted = _Lifted(snapshot, scope, query.boosts)
+    proposed = _Proposed(snapshot, scope, view, terms, first_depth(reach.rank))
     seen: set[int] = set()
-    if query.boosts:
-        tagged = await _tagged_candidates(snapshot, query.boosts, scope)
-        seen.update(candidate.key for candidate in tagged)
-        await _add(ranking, tagged, query.boosts)
-    depth = first_depth(needed)
-    while terms:
+    growing = True
+    while growing:
         ranking.rounds += 1
-        pool = await view.candidates(terms, scope.content_type, depth)
-        new = [key for key in pool.keys if key not in seen]
-        seen.update(new)
-        await _add(ranking, await snapshot.candidates(scope.workspace, new, scope.content_type), query.boosts)
-        if ranking.is_certain(needed, pool.ceiling):
-            break
-        if depth >= MAX_DEPTH:
-            ranking.exhaustive = False
-            break
-        depth = min(depth * GROWTH, MAX_DEPTH)
+        for found in (await lifted.load(), await proposed.load(seen)):
+            new = [candidate for candidate in found if candidate.key not in seen]
+            seen.update(candidate.key for candidate in new)
+            await _add(ranking, new, query.boosts)
+        needed = reach.needed(ranking)
+        if ranking.is_certain(needed, proposed.ceiling, lifted.to):
+            return ranking
+        growing = lifted.grow() if ranking.is_certain(needed, proposed.ceiling) else proposed.grow()
+    ranking.exhaustive = False
     return ranking
 
 
 def first_depth(needed: int) -> int:
     """How many candidates the first round asks for."""
-    return max(FIRST_DEPTH, 2 * needed)
+    return min(max(FIRST_DEPTH, 2 * needed), MAX_DEPTH)
 
 
-async def _tagged_candidates(
-    snapshot: ReadSnapshot, boosts: Mapping[ItemId, float], scope: Scope
-) -> Sequence[Candidate]:
-    """The passages of items that tags lift: they may have no lexical hit, so no index proposes them."""
-    most_first = sorted(boosts, key=lambda item_id: (-boosts[item_id], item_id))
-    return await snapshot.item_candidates(scope.workspace, most_first, scope.content_type, TAGGED_BOUND)
+@dataclass(slots=True)
+class _Proposed:
+    """What the index proposes, from its best on; nothing else has a lexical score above `ceiling`."""
+
+    snapshot: ReadSnapshot
+    scope: Scope
+    view: LexicalView
+    terms: tuple[WeightedTerm, ...]
+    depth: int
+    ceiling: float = 0.0
+    loaded: int = 0
+
+    async def load(self, seen: AbstractSet[int]) -> Sequence[Candidate]:
+        """The live ones among the candidates that were not seen yet."""
+        if not self.terms or self.loaded == self.depth:
+            return ()
+        pool = await self.view.candidates(self.terms, self.scope.content_type, self.depth)
+        self.ceiling, self.loaded = pool.ceiling, self.depth
+        new = [key for key in dict.fromkeys(pool.keys) if key not in seen]
+        return await self.snapshot.candidates(self.scope.workspace, new, self.scope.content_type)
+
+    def grow(self) -> bool:
+        """Look deeper next time; False at the end of what is looked at."""
+        deeper = min(self.depth * GROWTH, MAX_DEPTH)
+        grown, self.depth = deeper > self.depth, deeper
+        return grown
+
+
+@dataclass(slots=True)
+class _Lifted:
+    """Passages of the items that tags lift: they may have no lexical hit, so no index proposes them.
+
+    The most lifted come first. `to` is the place of the last one loaded, None once all are.
+    """
+
+    snapshot: ReadSnapshot
+    scope: Scope
+    boosts: Mapping[ItemId, float]
+    to: Place | None = None
+    bound: int = TAGGED_BOUND
+    loaded: int = 0
+
+    async def load(self) -> Sequence[Candidate]:
+        """The passages within the bound."""
+        if not self.boosts or self.loaded == self.bound:
+            return ()
+        most_first = sorted(self.boosts, key=lambda item_id: (-self.boosts[item_id], item_id))
+        found = await self.snapshot.item_candidates(
+            self.scope.workspace, most_first, self.scope.content_type, self.bound
+        )
+        self.to, self.loaded = None, self.bound
+        if len(found) == self.bound:
+            last = found[-1].passage
+            self.to = rank_key(self.boosts[last.item_id], last.item_id, last.seq)
+        return found
+
+    def grow(self) -> bool:
+        """Load more next time; False at the end of what is looked at."""
+        more = min(self.bound * GROWTH, MAX_DEPTH)
+        grown, self.bound = more > self.bound, more
+        return grown
 
 
 async def _add(ranking: LexicalRanking, found: Sequence[Candidate], boosts: Mapping[ItemId, float]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from service.core.cursors import Position, decode_cursor
 from service.core.fusion import FusionSettings
+from service.core.order import rank_key
 from service.core.rollout import RolloutDecision, decide_rollout
 from service.core.scoring import weigh_terms
 from service.core.tokenize import query_terms
@@ -15,7 +16,7 @@ from service.ports.flag import RolloutFlag
 from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
 from service.ports.store import ReadSnapshot, Store
 from service.search.hybrid import FUSION_DEPTH, HybridRanking, fuse
-from service.search.lexical_ranking import LexicalRanking, Scope, first_depth, rank_lexical
+from service.search.lexical_ranking import LexicalRanking, Reach, Scope, first_depth, rank_lexical
 from service.search.page import LEXICAL, Reading, answer_of, nothing_found, page_of
 from service.search.request import (
     Answer,
@@ -189,10 +190,9 @@ class Retriever:
     ) -> Reading:
         """Rank lexically and, when the vector arm has an answer in time, fuse. Raises ViewLost."""
         scope = Scope(options.workspace, options.content_type)
-        needed = (0 if start is None else start.rank) + options.limit + 1
-        if nearest is not None:
-            needed = max(needed, FUSION_DEPTH + 1)
-        lexical = await rank_lexical(snapshot, view, query, scope, needed)
+        lexical = await rank_lexical(
+            snapshot, view, query, scope, _reach(options, start, hybrid=nearest is not None)
+        )
         hybrid: HybridRanking | None = None
         vector = plan.vector
         if nearest is not None:
@@ -208,3 +208,14 @@ class Retriever:
             raise ArmDegraded(Reason.OFF)
         request = VectorRequest(text, options.workspace, options.content_type, plan.deadline, options.drill)
         return await self._hybrid.arm.start(request, FUSION_DEPTH)
+
+
+def _reach(options: RetrieveOptions, start: Position | None, *, hybrid: bool) -> Reach:
+    """How far the lexical order must be exact: to the page's end, and one more to know whether more follow."""
+    behind = options.limit + 1
+    rank = (0 if start is None else start.rank) + behind
+    if hybrid:
+        rank = max(rank, FUSION_DEPTH + 1)
+    if start is None or start.ranking != LEXICAL:
+        return Reach(rank)
+    return Reach(rank, rank_key(start.score, start.item_id, start.seq), behind)

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from service.errors import CitewellError
+from service.model import Workspace
 from service.ports.shadow import Retention, ShadowComparison, ShadowLedger
 from service.search.rank_moves import CUTOFF, overlap, rank_moves
 from service.search.request import Answer, Arms, ArmState, RetrieveOptions, Subject
 from service.search.retrieve import Retriever
+from service.search.shadow_report import ShadowReport, shadow_report
 from service.search.subjects import subject_fingerprint
 
 
@@ -87,6 +89,10 @@ class ShadowRunner:
             self._waiting.append((subject, options))
         else:
             self.counters.dropped += 1
+
+    async def report(self, workspace: Workspace | None, since: datetime) -> ShadowReport:
+        """What has been stored since a moment, of one workspace or of all. Raises StoreUnavailable."""
+        return await shadow_report(self._ledger, workspace, since)
 
     async def drain(self) -> None:
         """Wait until everything taken over so far is compared and stored, or counted as not."""

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from service.bootstrap import Application
 from service.core.identity import tag_id
+from service.core.order import rank_key
 from service.errors import AlreadySuperseded, SupersessionCycle
 from service.ingest.vocabulary import put_vocabulary
 from service.model import (
@@ -170,6 +171,27 @@ class CorpusMachine(RuleBasedStateMachine):
         assert [hit for page in pages for hit in shown(page)] == expected[: limit * len(pages)]
         assert all(len(page.results) == limit for page in pages[:-1])
         assert pages[-1].has_more == (limit * len(pages) < len(expected))
+
+    @precondition(lambda self: self.corpus.items)
+    @rule(
+        number=apps, writer=apps, subject=texts.subjects, capture=texts.captures,
+        limit=st.sampled_from([1, 3, 20]),
+    )  # fmt: skip
+    def turn_the_page_after_a_write(
+        self, number: int, writer: int, subject: Subject, capture: Capture, limit: int
+    ) -> None:
+        """The next page holds what now stands behind the place where the page before it ended."""
+        first = self.house.run(_ask(self.house.app(number), subject, None, limit))
+        self.house.run(self.store(self.house.app(writer), HERE, capture))
+        if first.next_cursor is None:
+            return
+        options = RetrieveOptions(HERE, limit, cursor=first.next_cursor)
+        second = self.house.run(self.house.app(number).retriever.retrieve(subject, options))
+        item_id, seq, score = shown(first)[-1]
+        ranking = self.corpus.answer(subject, None)
+        behind = [hit for hit in ranking if rank_key(hit[2], hit[0], hit[1]) > rank_key(score, item_id, seq)]
+        assert shown(second) == behind[:limit]
+        assert second.has_more == (len(behind) > limit)
 
     @precondition(lambda self: self.corpus.items)
     @rule(

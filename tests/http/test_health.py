@@ -163,7 +163,7 @@ def lose_index(client: Client, data_dir: Path) -> None:
     shutil.rmtree(data_dir / "lexical")
     (data_dir / "lexical").write_text("in the way")
     shard = client.app.state.application.lexical._shards[DEFAULT_WORKSPACE]
-    client.blocking_portal.call(shard.damaged, f"damaged: {data_dir}")
+    client.blocking_portal.call(shard.damaged, shard._current, f"damaged: {data_dir}")
 
 
 def name_of(url: str) -> str:

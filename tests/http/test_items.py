@@ -61,6 +61,15 @@ async def test_text_is_split(http: Client, form: str, text: str) -> None:
     assert item_ids(await ask(http, "drains outward")) == ["a"]
 
 
+async def test_text_is_unicode_whatever_it_states(http: Client) -> None:
+    """Text in JSON is Unicode already: an encoding that the page states for its bytes is not applied to it."""
+    body = {name: value for name, value in document("a").items() if name != "passages"}
+    text = '<html><head><meta charset="iso-8859-1"></head><body><p>Wärme hält</p></body></html>'
+    await store(http, {**body, "text": text, "format": "html"})
+    (hit,) = results(await ask(http, "Wärme"))
+    assert hit["text"] == "Wärme hält"
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [

@@ -40,6 +40,7 @@ OPERATIONS = {
     ("POST", "/v1/facet-tags/{tag_id}/accept"),
     ("POST", "/v1/facet-tags/{tag_id}/reject"),
     ("GET", "/v1/facet-tags"),
+    ("GET", "/v1/flag/shadow-report"),
     ("GET", "/health/live"),
     ("GET", "/health/ready"),
     ("GET", "/metrics"),

@@ -13,6 +13,7 @@ from service.adapters.vectors.qdrant_edge.collection import ServedCollection
 from service.adapters.vectors.qdrant_edge.graph import GraphKeeper, threshold
 from service.adapters.vectors.qdrant_edge.index import EdgeVectorIndex
 from service.adapters.vectors.qdrant_edge.settings import EdgeSettings, GraphSettings, Quantization
+from service.model import ContentType
 from service.ports.vectors import VectorStorageFull, VectorStoreError
 from tests.vectors.parts import COLLECTION, all_ids, exact, filled, nearest, points_of, soon, unit_rows
 from tests.vectors.processes import appears, eventually, running, shard_folder, the_process
@@ -40,15 +41,15 @@ def parts_of(store: EdgeVectorIndex) -> tuple[ServedCollection, GraphKeeper]:
     return store._store._open[COLLECTION]
 
 
-async def recall(store: EdgeVectorIndex, count: int = COUNT) -> float:
-    """The share of the exact ten best that thirty searches find."""
-    points, vectors = points_of(count), unit_rows(count, WIDE)
+async def recall(store: EdgeVectorIndex, content_type: ContentType | None = None) -> float:
+    """The share of the exact fifty best that twenty searches find."""
+    points, vectors = points_of(COUNT), unit_rows(COUNT, WIDE)
     found = 0
-    for vector in unit_rows(30, WIDE, seed=9):
-        query = nearest(vector, 10)
+    for vector in unit_rows(20, WIDE, seed=9):
+        query = nearest(vector, 50, content_type=content_type)
         expected = {hit.key for hit in exact(points, vectors, query)}
         found += len(expected & {hit.key for hit in await store.search(COLLECTION, query, soon())})
-    return found / 300
+    return found / 1000
 
 
 async def test_a_large_collection_is_searched_by_its_graph(store: EdgeVectorIndex) -> None:
@@ -65,6 +66,7 @@ async def test_a_large_collection_is_searched_by_its_graph(store: EdgeVectorInde
     assert the_process().pid != old
     assert await store.describe(COLLECTION, soon()) == before
     assert await recall(store) >= 0.95
+    assert await recall(store, ContentType.BLOG) >= 0.95
 
 
 async def test_a_graph_is_built_when_writes_have_settled(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def _segment_files(folder: Path) -> Iterator[Path]:
     """The files `meta.json` refers to; what else lies about was left by a crash and is read by nobody."""
     meta = json.loads((folder / "meta.json").read_bytes())
     deletes = {segment["segment_id"].replace("-", ""): segment.get("deletes") for segment in meta["segments"]}
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("*.*")):
         segment, *middle, suffix = path.name.split(".")
         if segment not in deletes:
             continue

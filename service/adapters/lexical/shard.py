@@ -251,7 +251,10 @@ class Shard:
         return loaded
 
     async def _build(self) -> Generation:
-        """Index every live passage of one snapshot. Raises EngineError, OSError, StoreUnavailable and leaves nothing then."""
+        """Index every live passage of one snapshot. An error leaves nothing behind.
+
+        Raises EngineError, OSError, StoreUnavailable.
+        """
         self.rebuilds += 1
         path = await self._blocking(self._folder.next_generation)
         engine: Engine | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, literal_column, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, and_, func, literal_column, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import rows, schema
@@ -12,6 +12,7 @@ from service.model import (
     ContentType,
     Facet,
     FacetTag,
+    FacetType,
     Factor,
     Item,
     ItemId,
@@ -25,6 +26,7 @@ from service.ports.store import Candidate, IndexablePassage, PassageKey, Present
 
 T = TypeVar("T")
 IN_CHUNK = 5_000  # ids in one statement; both engines allow several times as many
+ITEM_CHUNK = 200  # items whose passages are read together
 
 # The rule of service.core.staleness.is_stale, in SQL.
 LIVE = and_(schema.items.c.retired_at.is_(None), schema.items.c.superseded_by.is_(None))
@@ -73,14 +75,26 @@ class SqlSnapshot:
     ) -> Sequence[Candidate]:
         """Whole items in the given order while they fit `bound`; the last one is cut at it."""
         found: list[Candidate] = []
+        for chunk in _chunks(item_ids, ITEM_CHUNK):
+            left = bound - len(found)
+            statement = _candidates(_of(workspace), content_type).where(schema.items.c.item_id.in_(chunk))
+            fitting = await self._rows(statement.limit(left + 1))
+            if len(fitting) > left:
+                return [*found, *await self._cut_candidates(statement, chunk, left)]
+            order = {item_id: place for place, item_id in enumerate(chunk)}
+            candidates = [rows.candidate(row) for row in fitting]
+            candidates.sort(key=lambda c: (order[c.passage.item_id], c.passage.seq))
+            found += candidates
+        return found
+
+    async def _cut_candidates(
+        self, statement: Select[tuple[object, ...]], item_ids: Sequence[ItemId], bound: int
+    ) -> Sequence[Candidate]:
+        """Item by item, for items that have more passages than are wanted."""
+        found: list[Candidate] = []
         for item_id in item_ids:
-            statement = (
-                _candidates(_of(workspace), content_type)
-                .where(schema.items.c.item_id == item_id)
-                .order_by(schema.passages.c.seq)
-                .limit(bound - len(found))
-            )
-            found += [rows.candidate(row) for row in await self._rows(statement)]
+            of_item = statement.where(schema.items.c.item_id == item_id).order_by(schema.passages.c.seq)
+            found += [rows.candidate(row) for row in await self._rows(of_item.limit(bound - len(found)))]
             if len(found) >= bound:
                 break
         return found
@@ -170,21 +184,18 @@ class SqlSnapshot:
 
     async def tags_of_facets(self, workspace: Workspace, facets: Sequence[Facet]) -> Sequence[FacetTag]:
         """Accepted tags of live items under the facets."""
-        if not facets:
-            return []
-        wanted = or_(
-            *(
-                and_(
-                    schema.facet_tags.c.facet_type == facet.type.value,
-                    schema.facet_tags.c.facet_id == facet.id,
+        found: list[FacetTag] = []
+        for kind in FacetType:
+            ids = [facet.id for facet in facets if facet.type is kind]
+            for chunk in _chunks(ids):  # not one OR per facet: SQLite bounds the depth of an expression
+                statement = _tags(workspace).where(
+                    schema.facet_tags.c.facet_type == kind.value,
+                    schema.facet_tags.c.facet_id.in_(chunk),
+                    LIVE,
+                    schema.facet_tags.c.status == TagStatus.ACCEPTED.value,
                 )
-                for facet in facets
-            )
-        )
-        statement = _tags(workspace).where(
-            wanted, LIVE, schema.facet_tags.c.status == TagStatus.ACCEPTED.value
-        )
-        return [rows.facet_tag(row) for row in await self._rows(statement)]
+                found += [rows.facet_tag(row) for row in await self._rows(statement)]
+        return found
 
     async def item(self, workspace: Workspace, item_id: ItemId) -> Item | None:
         """A whole item, stale or not, passages in order."""
@@ -319,5 +330,5 @@ def _is_item(workspace: Workspace, item_id: ItemId) -> ColumnElement[bool]:
     return and_(schema.items.c.workspace == workspace, schema.items.c.item_id == item_id)
 
 
-def _chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (values[start : start + IN_CHUNK] for start in range(0, len(values), IN_CHUNK))
+def _chunks(values: Sequence[T], size: int = IN_CHUNK) -> Iterator[Sequence[T]]:
+    return (values[start : start + size] for start in range(0, len(values), size))

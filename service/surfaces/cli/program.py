@@ -37,6 +37,7 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
         "links": Entry("link_checks:links", "Check whether source URLs are alive."),
         "index": Entry("indexing:index", "Show and rebuild the lexical index."),
         "vectors": Entry("vector_commands:vectors", "Fill, check and change the vector index."),
+        "flag": Entry("flag_commands:flag", "Show and set who gets the vector arm."),
         "db": Entry("database:db", "Upgrade the database's schema."),
         "settings": Entry("configuration:settings", "Show every setting."),
         "demo": Entry("demonstration:demo", "Show what citewell does, on a database of its own."),

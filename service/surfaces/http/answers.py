@@ -8,7 +8,7 @@ from service.core.evidence import evidence
 from service.core.hand_off import hand_off
 from service.model import RetrievedPassage
 from service.surfaces.envelope import ArmsOut, NextStep, RetrievalOut
-from service.surfaces.wire import ItemOut, RetrievedPassageOut, TagOut
+from service.surfaces.wire import RetrievedPassageOut
 
 SELECTION_PATH: Final = "/v1/selection/passages"
 
@@ -68,21 +68,6 @@ class HandOffOut(msgspec.Struct, kw_only=True, omit_defaults=True):
     corpus_changed: bool = False
 
 
-class ItemAnswer(ItemOut, kw_only=True):
-    """A whole item; its successor is the next step when it has one."""
-
-    next_action: NextStep | None
-
-
-class ChainOut(msgspec.Struct, kw_only=True):
-    """The supersession chain through an item, oldest first, and the item at its end."""
-
-    item_id: str
-    head: str
-    chain: list[ItemOut]
-    next_action: NextStep
-
-
 class LifecycleOut(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What a retirement or a supersession did; `changed` is false when it was so already."""
 
@@ -96,16 +81,6 @@ class TagStateOut(msgspec.Struct, kw_only=True):
 
     tag_id: str
     status: str
-
-
-class TagsOut(msgspec.Struct, kw_only=True):
-    """A page of tags in tag id order."""
-
-    results: list[TagOut]
-    shown: int
-    has_more: bool
-    next_cursor: str | None
-    next_action: NextStep | None
 
 
 def as_evidence(page: RetrievalOut, passages: tuple[RetrievedPassage, ...], path: str) -> EvidenceOut:

@@ -8,7 +8,7 @@ from litestar.datastructures import State
 
 from service.bootstrap import application
 from service.settings import Settings, read_settings
-from service.surfaces.http import health, imports, items, retrieval, tags, vocabulary
+from service.surfaces.http import flag, health, imports, items, retrieval, tags, vocabulary
 from service.surfaces.http.document import openapi_config
 from service.surfaces.http.gate import Gate
 from service.surfaces.http.metrics import Metrics
@@ -34,6 +34,7 @@ _ROUTES = [
     tags.accept_tag,
     tags.reject_tag,
     tags.list_tags,
+    flag.shadow_report,
     health.live,
     health.ready,
     health.metrics_page,

@@ -13,19 +13,19 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.types import Method
 
-from service.surfaces import envelope, wire
+from service.surfaces import envelope, flag_readings, readings, wire
 from service.surfaces.http import answers, bodies, health, importing, problems
 from service.surfaces.http.requests import refuse_unknown_query
 
 SCHEMA_PATH: Final = "/schema"
 _SERVED: Final = (SCHEMA_PATH, f"{SCHEMA_PATH}/openapi.json")
 _SHAPES: Final = (
-    *(answers.EvidenceOut, answers.HandOffOut, answers.ItemAnswer, answers.ChainOut, answers.LifecycleOut),
-    *(answers.TagStateOut, answers.TagsOut, envelope.RetrievalOut),
+    *(answers.EvidenceOut, answers.HandOffOut, answers.LifecycleOut, answers.TagStateOut),
+    *(envelope.RetrievalOut, readings.ItemReading, readings.ChainReading, readings.TagsReading),
     *(bodies.RetrieveIn, bodies.SelectionIn, bodies.SupersedeIn, bodies.TagIn, bodies.DecisionIn),
     *(bodies.NoFields, health.LiveOut, health.ReadyOut, health.NotReadyOut),
     *(importing.StoredLine, importing.RefusedLine, problems.Problem),
-    *(wire.CaptureIn, wire.CaptureOut, wire.VocabularyIn, wire.TagOut),
+    *(wire.CaptureIn, wire.CaptureOut, wire.VocabularyIn, wire.TagOut, flag_readings.ShadowReportOut),
 )
 _REFERENCE: Final = "#/components/schemas/{name}"
 

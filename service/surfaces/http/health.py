@@ -105,26 +105,29 @@ async def metrics_page(application: App, metrics: Counted) -> bytes:
 
 
 async def _parts(application: Application) -> PartsOut:
+    """What each part says of itself. Reasons are fixed texts: what a library says may name a path."""
     workspace = workspace_of(application)
     status = application.lexical.status().get(workspace)
+    has_index = status is None or status.applied is not None  # an index nobody asked for opens when asked for
+    bound = application.settings.scan_bound
     try:
         async with asyncio.timeout(PATIENCE_S), application.store.snapshot() as snapshot:
-            bound = application.settings.scan_bound
-            few = await snapshot.count_scorable(workspace, bound + 1) <= bound
+            is_small = has_index or await snapshot.count_scorable(workspace, bound + 1) <= bound
     except (Unavailable, TimeoutError):
-        away = PartOut(state="unavailable", reason="the store does not answer")
-        return PartsOut(store=away, lexical=PartOut(state="unavailable", reason=away.reason))
-    store = PartOut(state="ready", reason=None)
-    if status is None or status.applied is not None:
-        return PartsOut(store=store, lexical=PartOut(state="ready", reason=None))
+        away = "the store does not answer"
+        return PartsOut(store=_part("unavailable", away), lexical=_part("unavailable", away))
+    if status is None or has_index:
+        return PartsOut(store=_part("ready"), lexical=_part("ready"))
     why = f"the index is {status.state.value}"
-    if few:
-        return PartsOut(
-            store=store, lexical=PartOut(state="scanning", reason=f"{why}; the rows are read instead")
-        )
+    if is_small:
+        return PartsOut(store=_part("ready"), lexical=_part("scanning", f"{why}; the rows are read instead"))
     return PartsOut(
-        store=store, lexical=PartOut(state="unavailable", reason=f"{why}; the rows are too many to read")
+        store=_part("ready"), lexical=_part("unavailable", f"{why}; the rows are too many to read")
     )
+
+
+def _part(state: str, reason: str | None = None) -> PartOut:
+    return PartOut(state=state, reason=reason)
 
 
 async def _head(application: Application) -> int | None:

@@ -3,22 +3,21 @@
 import asyncio
 from typing import Final
 
-import msgspec
 from litestar import Response, get, post
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, JSONBody
 
 from service.core.next_action import read_item
 from service.core.text import is_storable
-from service.errors import InvalidText, ItemNotFound
-from service.model import Item, ItemId
+from service.errors import InvalidText
+from service.model import ItemId
 from service.surfaces.captures import read_capture
-from service.surfaces.envelope import NextStep, next_step
-from service.surfaces.http.answers import ChainOut, ItemAnswer, LifecycleOut
+from service.surfaces.http.answers import LifecycleOut
 from service.surfaces.http.bodies import NoFields, SupersedeIn
 from service.surfaces.http.parts import App, workspace_of
 from service.surfaces.http.problems import responses
-from service.surfaces.wire import CaptureIn, CaptureOut, capture_out, item_out
+from service.surfaces.readings import ChainReading, ItemReading, known_id, read_chain, read_whole_item
+from service.surfaces.wire import CaptureIn, CaptureOut, capture_out
 
 _TAGS: Final = ["items"]
 _STORED: Final = {
@@ -38,31 +37,15 @@ async def capture_item(data: JSONBody[CaptureIn], application: App) -> Response[
 
 
 @get("/v1/items/{item_id:str}", tags=_TAGS, summary="Read an item", responses=responses(404))
-async def get_item(item_id: FromPath[str], application: App) -> ItemAnswer:
+async def get_item(item_id: FromPath[str], application: App) -> ItemReading:
     """A whole item with its passages, stale or not."""
-    known = checked_id(item_id)
-    async with application.store.snapshot() as snapshot:
-        item = await snapshot.item(workspace_of(application), known)
-    if item is None:
-        raise _not_found()
-    return ItemAnswer(**msgspec.structs.asdict(item_out(item)), next_action=_successor(item))
+    return await read_whole_item(application.store, workspace_of(application), item_id)
 
 
 @get("/v1/items/{item_id:str}/supersession", tags=_TAGS, summary="Trace an item", responses=responses(404))
-async def trace_item(item_id: FromPath[str], application: App) -> ChainOut:
+async def trace_item(item_id: FromPath[str], application: App) -> ChainReading:
     """The chain through an item, oldest first, without passages, and the item at its end."""
-    known = checked_id(item_id)
-    async with application.store.snapshot() as snapshot:
-        chain = await snapshot.supersession(workspace_of(application), known)
-    if not chain:
-        raise _not_found()
-    head = chain[-1].provenance.item_id
-    return ChainOut(
-        item_id=known,
-        head=head,
-        chain=[item_out(item, passages=False) for item in chain],
-        next_action=next_step(read_item(head)),
-    )
+    return await read_chain(application.store, workspace_of(application), item_id)
 
 
 @post(
@@ -76,7 +59,7 @@ async def retire_item(
     item_id: FromPath[str], application: App, data: JSONBody[NoFields | None] = None
 ) -> LifecycleOut:
     """Retire an item: from now on no retrieval shows it. Retiring it again changes nothing."""
-    done = await application.lifecycle.retire(workspace_of(application), checked_id(item_id))
+    done = await application.lifecycle.retire(workspace_of(application), known_id(item_id))
     return LifecycleOut(item_id=done.item_id, changed=done.changed)
 
 
@@ -94,20 +77,5 @@ async def supersede_item(
     if not is_storable(data.by):
         raise InvalidText("by holds a NUL", field="by")
     workspace, by = workspace_of(application), ItemId(data.by)
-    done = await application.lifecycle.supersede(workspace, checked_id(item_id), by)
+    done = await application.lifecycle.supersede(workspace, known_id(item_id), by)
     return LifecycleOut(item_id=done.item_id, changed=done.changed, superseded_by=by)
-
-
-def checked_id(item_id: str) -> ItemId:
-    """An id that a store can be asked for. Raises ItemNotFound for one that no item can have."""
-    if not is_storable(item_id):
-        raise _not_found()
-    return ItemId(item_id)
-
-
-def _not_found() -> ItemNotFound:
-    return ItemNotFound("there is no such item in this workspace")
-
-
-def _successor(item: Item) -> NextStep | None:
-    return None if item.superseded_by is None else next_step(read_item(item.superseded_by))

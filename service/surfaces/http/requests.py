@@ -8,7 +8,8 @@ from litestar.exceptions import ClientException, HTTPException, InternalServerEx
 from litestar.params import QueryParameter
 
 from service.errors import InvalidInput
-from service.surfaces.wire import decode_json
+from service.model import MAX_LIMIT
+from service.surfaces.wire import decode_json, limit_refused
 
 IDENTITY = ("", "identity")
 
@@ -55,3 +56,10 @@ async def refuse_unknown_query(request: Request[None, None, State]) -> None:
             raise InvalidInput(f"the path has no such query parameter; {allowed}", field=name[:100])
         if len(values) > 1:
             raise InvalidInput(f"{name} stands twice in the query", field=name)
+
+
+def limit_of(text: str) -> int:
+    """A limit from a query string: digits only. Raises InvalidLimit for anything else."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LIMIT))):
+        raise limit_refused()
+    return int(text)

@@ -25,6 +25,7 @@ from service.surfaces.http.bodies import RetrieveIn, SelectionIn, ViewName
 from service.surfaces.http.metrics import Metrics
 from service.surfaces.http.parts import App, Counted, workspace_of
 from service.surfaces.http.problems import responses
+from service.surfaces.http.requests import limit_of
 
 EVIDENCE_PATH: Final = "/v1/selection/evidence"
 HAND_OFF_PATH: Final = "/v1/selection/hand-off"
@@ -138,10 +139,3 @@ async def _ask(
 
 def _page(application: Application, asked: _Asked) -> RetrievalOut:
     return retrieval_out(asked.answer, asked.subject, asked.options, workspace_of(application))
-
-
-def limit_of(text: str) -> int:
-    """A limit from a query string: digits only. Raises InvalidLimit."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_LIMIT))):
-        raise wire.limit_refused()
-    return int(text)

@@ -16,6 +16,7 @@ from qdrant_edge import (
     ScalarType,
 )
 
+from service.adapters.vectors.payload import condition
 from service.adapters.vectors.qdrant_edge.launch import BuildOptions
 
 _NO_ROOM = ("no space left", "storagefull", "file too large", "filetoolarge", "quota")
@@ -58,12 +59,13 @@ def plain_config(dimension: int) -> EdgeConfig:
 
 
 def graph_config(options: BuildOptions) -> EdgeConfig:
-    """One segment with a graph. Fewer than `exact_points` matches are still searched exactly."""
+    """One segment with graphs. Fewer than `exact_points` matches are still searched exactly."""
     kibibytes_of_exact = max(1, options.exact_points * options.dimension * 4 // 1024)
     return EdgeConfig(
         vectors=EdgeVectorParams(size=options.dimension, distance=Distance.Cosine),
         hnsw_config=HnswIndexConfig(
-            m=options.links,
+            m=0,  # no graph over everything: see payload.py
+            payload_m=options.links,
             ef_construct=options.build_depth,
             full_scan_threshold=kibibytes_of_exact,
             max_indexing_threads=options.threads,
@@ -77,8 +79,8 @@ def graph_config(options: BuildOptions) -> EdgeConfig:
 
 def matching(workspace: str | None, content_type: str | None = None) -> Filter | None:
     """Points of the workspace and content type; None stands for all."""
-    wanted = (("workspace", workspace), ("content_type", content_type))
-    conditions = [
-        FieldCondition(key=key, match=MatchValue(value)) for key, value in wanted if value is not None
-    ]
-    return Filter(must=[*conditions]) if conditions else None
+    wanted = condition(workspace, content_type)
+    if wanted is None:
+        return None
+    field, value = wanted
+    return Filter(must=[FieldCondition(key=field, match=MatchValue(value))])

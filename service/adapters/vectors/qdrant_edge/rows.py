@@ -6,42 +6,24 @@ from uuid import UUID
 import msgspec
 from qdrant_edge import Point, Record, ScoredPoint
 
+from service.adapters.vectors.payload import KeyPayload, Payload, payload_of
 from service.adapters.vectors.qdrant_edge.engine import Damaged
 from service.adapters.vectors.qdrant_edge.wire import HitRow, PointRow
 from service.model import ItemId, Workspace
 from service.ports.vectors import PointKey, point_id
 
-KEY_FIELDS = ["item_id", "seq", "window"]
-
-
-class Payload(msgspec.Struct, frozen=True):
-    """What is stored beside a vector."""
-
-    workspace: str
-    content_type: str
-    item_id: str
-    seq: int
-    window: int
-
-
-class Key(msgspec.Struct, frozen=True):
-    """The part of a payload that a hit needs."""
-
-    item_id: str
-    seq: int
-    window: int
-
 
 def as_point(row: PointRow, vector: list[float]) -> Point:
+    """The point to store."""
     identity, workspace, content_type, item_id, seq, window = row
-    stored = Payload(workspace, content_type, item_id, seq, window)
+    stored = payload_of(workspace, content_type, PointKey(ItemId(item_id), seq, window))
     return Point(UUID(bytes=identity), vector, msgspec.structs.asdict(stored))
 
 
 def as_hit(point: ScoredPoint) -> HitRow:
     """The hit. Raises Damaged for what no sound shard answers."""
     try:
-        key = msgspec.convert(point.payload, Key)
+        key = msgspec.convert(point.payload, KeyPayload)
     except msgspec.ValidationError as error:
         raise Damaged("a payload is not whole") from error
     if not math.isfinite(point.score):

@@ -21,6 +21,7 @@ from qdrant_edge import (
     UpdateOperation,
 )
 
+from service.adapters.vectors.payload import KEY_FIELDS, SCOPE, WORKSPACE
 from service.adapters.vectors.qdrant_edge.engine import (
     Damaged,
     EngineFull,
@@ -29,7 +30,7 @@ from service.adapters.vectors.qdrant_edge.engine import (
     translated,
 )
 from service.adapters.vectors.qdrant_edge.launch import Opening, ShardOptions
-from service.adapters.vectors.qdrant_edge.rows import KEY_FIELDS, as_hit, as_point, as_row, as_uuid
+from service.adapters.vectors.qdrant_edge.rows import as_hit, as_point, as_row, as_uuid
 from service.adapters.vectors.qdrant_edge.wire import HitRow, PointRow
 
 _SAMPLE = 8  # points looked at when a shard is opened
@@ -174,7 +175,7 @@ class Shard:
 def _created(options: ShardOptions) -> EdgeShard:
     with translated():
         engine = EdgeShard.create(options.folder, plain_config(options.dimension))
-        for field, tenant in (("workspace", True), ("content_type", False)):
+        for field, tenant in ((WORKSPACE, True), (SCOPE, False)):
             engine.update(UpdateOperation.create_field_index(field, KeywordIndexParams(is_tenant=tenant)))
         engine.flush()
     return engine

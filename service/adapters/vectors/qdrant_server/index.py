@@ -17,8 +17,9 @@ from service.adapters.vectors.checks import (
     unit_vector,
 )
 from service.adapters.vectors.hits import best_first
+from service.adapters.vectors.payload import KEY_FIELDS
 from service.adapters.vectors.qdrant_server.catalogue import Catalogue, whole_seconds
-from service.adapters.vectors.qdrant_server.points import KEY_FIELDS, as_hit, as_struct, as_uuid, matching
+from service.adapters.vectors.qdrant_server.points import as_hit, as_struct, as_uuid, matching
 from service.adapters.vectors.qdrant_server.schema import dimension_of, incarnation_of, search_parameters
 from service.adapters.vectors.qdrant_server.settings import CollectionSettings, ServerSettings, Transport
 from service.model import Workspace

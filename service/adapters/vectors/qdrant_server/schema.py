@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from qdrant_client import models
 
+from service.adapters.vectors.payload import SCOPE, WORKSPACE
 from service.adapters.vectors.qdrant_server.settings import CollectionSettings
 from service.ports.vectors import DimensionMismatch
 
 INCARNATION = "incarnation"
 PAYLOAD_INDEXES = {
-    "workspace": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
-    "content_type": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
+    WORKSPACE: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+    SCOPE: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
 }
 
 
@@ -29,11 +30,9 @@ class Layout:
 
     @property
     def graph(self) -> models.HnswConfigDiff:
-        """One graph, and links inside each workspace, by which every search filters."""
+        """No graph over everything, but one of each workspace and scope: see payload.py."""
         return models.HnswConfigDiff(
-            m=self.settings.links,
-            payload_m=self.settings.links_of_a_workspace,
-            ef_construct=self.settings.build_depth,
+            m=0, payload_m=self.settings.links, ef_construct=self.settings.build_depth
         )
 
     @property

@@ -36,7 +36,6 @@ class CollectionSettings:
     prefix: str = "citewell-"
     alias: str = "citewell-active"
     links: int = 16
-    links_of_a_workspace: int = 16
     build_depth: int = 100
     search_depth: int = 128
     oversampling: float = 2.0

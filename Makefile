@@ -1,0 +1,66 @@
+# Works from a clean clone with Python 3.11 and pip. `make run` installs what the service needs, the other
+# targets what development needs. VENV and PYTHON are yours to choose.
+
+SHELL := /bin/bash
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet -c constraints.txt
+TORCH := $(shell grep '^torch==' constraints.txt)
+
+HOST ?= 127.0.0.1
+PORT ?= 8000
+TESTS ?=
+PASSAGES ?= 20000
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo setup check format test soak bench clean
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
+
+# What the service needs, lexical retrieval on either database.
+$(VENV)/.run: constraints.txt pyproject.toml | $(BIN)/python
+	$(INSTALL) -e '.[postgres]'
+	@touch $@
+
+# What development needs. torch comes first and by its exact version, so that nothing else chooses one.
+$(VENV)/.dev: constraints.txt pyproject.toml | $(BIN)/python
+	$(INSTALL) '$(TORCH)'
+	$(INSTALL) -e '.[postgres,embeddings]' --group test --group lint
+	@touch $@ $(VENV)/.run
+
+run: $(VENV)/.run ## serve the shipped corpora on HOST and PORT
+	$(BIN)/citewell serve --shipped --host $(HOST) --port $(PORT)
+
+demo: $(VENV)/.run ## every promise once, on a database that is thrown away
+	$(BIN)/citewell demo
+
+setup: $(VENV)/.dev ## install everything for development
+
+check: $(VENV)/.dev ## lint, formatting, types, architecture
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## format and sort imports
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+test: $(VENV)/.dev ## every test but the long ones; TESTS names some
+	$(BIN)/pytest -q -m 'not soak' $(TESTS)
+
+soak: $(VENV)/.dev ## the long seeded runs
+	$(BIN)/pytest -q -m soak $(TESTS)
+
+bench: $(VENV)/.dev ## figures of lexical retrieval and ingest over PASSAGES passages
+	$(BIN)/python -m eval.bench.lexical --passages $(PASSAGES)
+
+clean: ## remove caches and the virtual environment
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage

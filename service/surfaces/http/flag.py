@@ -1,0 +1,32 @@
+"""What shadow mode saw. The flag itself is set on the command line, by a person who says who they are."""
+
+from typing import Annotated, Final
+
+from litestar import get
+from litestar.params import QueryParameter
+
+from service.bootstrap import utc_now
+from service.surfaces.flag_readings import (
+    DEFAULT_SINCE,
+    SINCE_PATTERN,
+    ShadowReportOut,
+    shadow_report_out,
+    since_of,
+)
+from service.surfaces.http.parts import App, workspace_of
+from service.surfaces.http.problems import responses
+
+SHADOW_REPORT_PATH: Final = "/v1/flag/shadow-report"
+SinceText = Annotated[str, QueryParameter(schema_extra={"pattern": SINCE_PATTERN, "default": DEFAULT_SINCE})]
+
+
+@get(
+    SHADOW_REPORT_PATH,
+    tags=["operations"],
+    summary="What the vector arm would have changed",
+    responses=responses(),
+)
+async def shadow_report(application: App, since: SinceText = DEFAULT_SINCE) -> ShadowReportOut:
+    """Overlap, rank moves, added latency and reasons, over the requests that were served under shadow."""
+    moment = since_of(since, utc_now())
+    return shadow_report_out(await application.shadow.report(workspace_of(application), moment))
