@@ -183,9 +183,14 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
         say(f"{name}, this process", {"resident MB": round(psutil.Process().memory_info().rss / 2**20)})
         del encoder
         if not arguments.alone:
-            asyncio.run(
-                behind_service(settings, made, lambda what, figures, of=name: say(f"{of}, {what}", figures))
-            )
+            asyncio.run(behind_service(settings, made, _under(name, say)))
+
+
+def _under(name: str, say: Say) -> Say:
+    def said(what: str, figures: Figures) -> None:
+        say(f"{name}, {what}", figures)
+
+    return said
 
 
 def _all_rows(encoder: Encoder, made: Texts) -> Vectors:

@@ -80,5 +80,6 @@ class IngestWatch(Protocol):
 
 
 def failure(name: str, line: int | None, error: CitewellError) -> FileFailure:
-    """A failure with its stable code."""
-    return FileFailure(name, line, error.code, error.detail)
+    """A failure with its stable code; bytes of a name that are no text are written out."""
+    shown = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return FileFailure(shown, line, error.code, error.detail)

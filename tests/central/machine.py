@@ -62,7 +62,9 @@ class CorpusMachine(RuleBasedStateMachine):
         self.kept: Path | None = None
         self.labels = 0
 
-    @initialize(depth=st.sampled_from([1, 4, 16, lexical_ranking.FIRST_DEPTH]), growth=st.sampled_from([2, 4]))
+    @initialize(
+        depth=st.sampled_from([1, 4, 16, lexical_ranking.FIRST_DEPTH]), growth=st.sampled_from([2, 4])
+    )
     def pools_grow(self, depth: int, growth: int) -> None:
         """Small first pools make small corpora go through the rounds that large ones need."""
         lexical_ranking.FIRST_DEPTH, lexical_ranking.GROWTH = depth, growth

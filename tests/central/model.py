@@ -126,7 +126,9 @@ class Corpus:
         factors = {factor.factor_id: factor.name for factor in self.vocabulary.factors}
         attributes = {attribute.attribute_id: attribute.name for attribute in self.vocabulary.attributes}
         return [
-            SelectedOption(option, factors[option.factor_id], tuple(attributes[a] for a in option.attribute_ids))
+            SelectedOption(
+                option, factors[option.factor_id], tuple(attributes[a] for a in option.attribute_ids)
+            )
             for option in sorted(self.vocabulary.options, key=lambda option: option.option_id)
             if option.option_id in option_ids
         ]

@@ -40,13 +40,13 @@ passages = st.lists(st.tuples(heading, text, st.integers(0, 9).map(bool)), min_s
     lambda drawn: tuple(PassageText(seq, *one) for seq, one in enumerate(drawn))
 )
 crowd = st.tuples(_words, st.integers(30, 90)).map(
-    lambda drawn: tuple(
-        PassageText(seq, None, drawn[0] + " water" * (seq % 3)) for seq in range(drawn[1])
-    )
+    lambda drawn: tuple(PassageText(seq, None, drawn[0] + " water" * (seq % 3)) for seq in range(drawn[1]))
 )
 
 
-def capture_of(name: str, version: str, kind: ContentType, heads: str, body: tuple[PassageText, ...]) -> Capture:
+def capture_of(
+    name: str, version: str, kind: ContentType, heads: str, body: tuple[PassageText, ...]
+) -> Capture:
     """A capture of the upload `name`."""
     return Capture(
         title=heads,

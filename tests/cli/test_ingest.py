@@ -56,6 +56,23 @@ def test_failures_are_told_by_name_line_and_code(cli: CommandLine, tmp_path: Pat
     assert item_ids(cli.json("retrieve", "sill")) == ["n0", "n2"]
 
 
+def test_names_that_are_no_text_are_told_too(cli: CommandLine, tmp_path: Path) -> None:
+    """A file or folder whose name is not UTF-8 is a failure with a readable name, in both forms."""
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    for name in (b"a\xff.md", b"b\xfe/c.md"):
+        path = Path(os.fsdecode(os.fsencode(inbox) + b"/" + name))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("the sill")
+    (inbox / "good.md").write_text("the sill")
+    for arguments in (("--json",), ()):
+        result = cli.run("ingest", str(inbox), "--base", str(inbox), *arguments)
+        assert result.exit_code == exit_codes.PARTIAL
+        assert "a\\xff.md" in result.stderr
+        assert "b\\xfe/c.md" in result.stderr
+    assert len(item_ids(cli.json("retrieve", "sill"))) == 1
+
+
 def test_options_say_what_the_documents_are(cli: CommandLine, tmp_path: Path) -> None:
     """C1: content type, version and source URL come from the options where documents do not state them."""
     (tmp_path / "site").mkdir()

@@ -52,6 +52,25 @@ def test_it_serves_the_shipped_corpora_and_stops_on_ctrl_c(cli: CommandLine) -> 
     assert "Traceback" not in stderr
 
 
+def test_what_another_process_ingests_is_served_at_once(cli: CommandLine, tmp_path: Path) -> None:
+    """C16: a running service shows a file's new version, and never the old one, once `ingest` has ended."""
+    note = tmp_path / "note.md"
+    process = cli.process("serve", "--port", "0")
+    try:
+        address = address_of(process)
+        for text in ("the first sill", "the second sill"):
+            note.write_text(text)
+            cli.ok("ingest", str(note))
+            results = asked(address, "sill")["results"]
+            assert isinstance(results, list)
+            assert [result["text"] for result in results] == [text]
+        cli.ok("item", "retire", results[0]["provenance"]["item_id"])
+        assert asked(address, "sill")["results"] == []
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+
+
 def test_the_shipped_corpora_are_not_mixed_into_other_data(cli: CommandLine, tmp_path: Path) -> None:
     """A workspace with data of its own is served as it is, though --shipped was said."""
     (tmp_path / "a.txt").write_text("my own sill")

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -13,9 +14,9 @@ from service.settings import Settings
 from tests.rollout.parts import House, house
 
 
-@pytest.fixture
-async def engines(settings: Settings) -> AsyncIterator[Engines]:
-    """An upgraded database of each kind."""
+@asynccontextmanager
+async def upgraded(settings: Settings) -> AsyncIterator[Engines]:
+    """A database with its schema."""
     opened = open_engines(database_url(settings.resolved_database_url))
     await upgrade(opened)
     yield opened
@@ -23,21 +24,54 @@ async def engines(settings: Settings) -> AsyncIterator[Engines]:
 
 
 @pytest.fixture
+async def engines(sqlite_settings: Settings) -> AsyncIterator[Engines]:
+    """SQLite, for what does not depend on the database."""
+    async with upgraded(sqlite_settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def engines_both(settings: Settings) -> AsyncIterator[Engines]:
+    """Each kind of database."""
+    async with upgraded(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
 def flags(engines: Engines) -> SqlFlagLedger:
-    """The flag's rows."""
+    """The flag's rows on SQLite."""
     return SqlFlagLedger(engines)
 
 
 @pytest.fixture
+def flags_both(engines_both: Engines) -> SqlFlagLedger:
+    """The flag's rows on each kind of database."""
+    return SqlFlagLedger(engines_both)
+
+
+@pytest.fixture
 def shadows(engines: Engines) -> SqlShadowLedger:
-    """What shadow mode keeps."""
+    """What shadow mode keeps, on SQLite."""
     return SqlShadowLedger(engines)
 
 
 @pytest.fixture
-async def home(app: Application, engines: Engines) -> AsyncIterator[House]:
-    """A corpus with both arms."""
-    async with house(app, engines) as opened:
+def shadows_both(engines_both: Engines) -> SqlShadowLedger:
+    """What shadow mode keeps, on each kind of database."""
+    return SqlShadowLedger(engines_both)
+
+
+@pytest.fixture
+async def home(sqlite_app: Application, engines: Engines) -> AsyncIterator[House]:
+    """A corpus with both arms, on SQLite."""
+    async with house(sqlite_app, engines) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def home_both(app: Application, engines_both: Engines) -> AsyncIterator[House]:
+    """A corpus with both arms, on each kind of database."""
+    async with house(app, engines_both) as opened:
         yield opened
 
 

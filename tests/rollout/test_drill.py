@@ -48,10 +48,10 @@ def test_everything_else_is_no_drill(text: str) -> None:
     ("order", "reason"),
     [("off", Reason.FORCED_OFF), ("error", Reason.STORE_ERROR), ("slow:5000ms", Reason.STORE_TIMEOUT)],
 )
-async def test_a_drill_shows_the_degraded_answer(home: House, order: str, reason: Reason) -> None:
+async def test_a_drill_shows_the_degraded_answer(home_both: House, order: str, reason: Reason) -> None:
     """E14: under a drill the answer says degraded and why, and is the lexical one byte for byte (C27)."""
-    home.flag.default = FlagState(FlagKind.ON)
-    with_arm, without = home.retriever(budget=0.02), home.lexical_retriever()
+    home_both.flag.default = FlagState(FlagKind.ON)
+    with_arm, without = home_both.retriever(budget=0.02), home_both.lexical_retriever()
     for query in QUERIES[:-2]:
         asked = RetrieveOptions(WORKSPACE, explain=Explain.ON, limit=3)
         drilled = await with_arm.retrieve(ByQuery(query), replace(asked, drill=parse_drill(order)))

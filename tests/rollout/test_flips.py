@@ -25,13 +25,17 @@ def results_of(answer: Answer) -> bytes:
     return msgspec.json.encode(replace(answer, vector=VectorArm(ArmState.OFF, "")))
 
 
-async def test_a_hundred_flips_under_load_fail_no_request(home: House, flags: SqlFlagLedger) -> None:
+async def test_a_hundred_flips_under_load_fail_no_request(
+    home_both: House, flags_both: SqlFlagLedger
+) -> None:
     """E12: while the flag flips 100 times no request fails, and each answer is wholly that of one state."""
     timing = FlagTiming(fresh=0.0, first_patience=10.0, patience=10.0)
-    flag = open_flag(FlagSettings(timing=timing), flags)
-    retriever = Retriever(home.app.store, home.app.lexical, Hybrid(home.arm, flag, budget=GENEROUS_S))
+    flag = open_flag(FlagSettings(timing=timing), flags_both)
+    retriever = Retriever(
+        home_both.app.store, home_both.app.lexical, Hybrid(home_both.arm, flag, budget=GENEROUS_S)
+    )
     subject, asked = ByQuery("sill"), RetrieveOptions(WORKSPACE)
-    lexical = results_of(await home.lexical_retriever().retrieve(subject, asked))
+    lexical = results_of(await home_both.lexical_retriever().retrieve(subject, asked))
     hybrid = results_of(await retriever.retrieve(subject, replace(asked, arms=Arms.HYBRID)))
     assert lexical != hybrid
     seen: set[tuple[str, str]] = set()
@@ -46,7 +50,7 @@ async def test_a_hundred_flips_under_load_fail_no_request(home: House, flags: Sq
 
     readers = [asyncio.create_task(ask_on()) for _ in range(4)]
     for number in range(FLIPS):
-        async with flags.changing(None) as write:
+        async with flags_both.changing(None) as write:
             now = datetime.now(UTC)
             text = STATES[number % len(STATES)]
             await write.record(
@@ -58,4 +62,4 @@ async def test_a_hundred_flips_under_load_fail_no_request(home: House, flags: Sq
     await flag.close()
     assert seen == {("ran", "ran"), ("off", "off"), ("off", "shadow"), ("off", "not_in_rollout")}
     assert flag.counters.failed == 0
-    assert len(await flags.changes(FLIPS + 1)) == FLIPS
+    assert len(await flags_both.changes(FLIPS + 1)) == FLIPS

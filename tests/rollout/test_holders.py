@@ -54,21 +54,21 @@ async def read(flag: OpenFeatureFlag, workspace: Workspace = ACME) -> str:
     return str(await flag.state(workspace))
 
 
-async def test_rows_hold_the_flag_with_overrides(flags: SqlFlagLedger) -> None:
+async def test_rows_hold_the_flag_with_overrides(flags_both: SqlFlagLedger) -> None:
     """E12: a workspace's own row counts before the default row, and that before the environment's value."""
     settings = FlagSettings(FlagHolder.STORE, "shadow", timing=ALWAYS_ANEW)
-    async with opened(settings, flags) as flag:
+    async with opened(settings, flags_both) as flag:
         assert [await read(flag), await read(flag, OTHER)] == ["shadow", "shadow"]
-        await put(flags, None, "off")
+        await put(flags_both, None, "off")
         assert [await read(flag), await read(flag, OTHER)] == ["off", "off"]
-        await put(flags, ACME, "12.5%")
+        await put(flags_both, ACME, "12.5%")
         assert [await read(flag), await read(flag, OTHER)] == ["12.5%", "off"]
-        await put(flags, None, "on")
+        await put(flags_both, None, "on")
         assert [await read(flag), await read(flag, OTHER)] == ["12.5%", "on"]
-        await put(flags, ACME, None)
+        await put(flags_both, ACME, None)
         assert [await read(flag), await read(flag, OTHER)] == ["on", "on"]
-    assert await flags.rows(ACME) == FlagRows(None, "on")
-    assert dict(await flags.all_rows()) == {None: "on"}
+    assert await flags_both.rows(ACME) == FlagRows(None, "on")
+    assert dict(await flags_both.all_rows()) == {None: "on"}
 
 
 async def test_the_flag_is_off_where_nobody_set_it(flags: SqlFlagLedger) -> None:

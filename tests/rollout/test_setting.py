@@ -81,14 +81,14 @@ async def counts(engines: Engines) -> tuple[int, int]:
         return rows.scalar_one(), changes.scalar_one()
 
 
-async def test_off_and_shadow_need_no_report(flags: SqlFlagLedger) -> None:
+async def test_off_and_shadow_need_no_report(flags_both: SqlFlagLedger) -> None:
     """E3: shadow and off are set by anyone who says who they are and why; each change is kept."""
-    setting = control(flags)
+    setting = control(flags_both)
     first = await setting.set_flag(order("shadow"))
     second = await setting.set_flag(order("off", ACME))
     assert first == FlagChange(None, NOON, "ada", None, "shadow", "a test", None, forced=False)
-    assert list(await flags.changes(10)) == [second, first]
-    assert dict(await flags.all_rows()) == {None: "shadow", ACME: "off"}
+    assert list(await flags_both.changes(10)) == [second, first]
+    assert dict(await flags_both.all_rows()) == {None: "shadow", ACME: "off"}
 
 
 @pytest.mark.parametrize("text", ["on", "0.01%", "50%", "100%"])
@@ -106,19 +106,19 @@ async def test_past_shadow_the_flag_needs_a_report(
     assert await counts(engines) == (0, 0)
 
 
-async def test_a_report_that_says_go_is_kept_with_the_change(flags: SqlFlagLedger, go: Path) -> None:
+async def test_a_report_that_says_go_is_kept_with_the_change(flags_both: SqlFlagLedger, go: Path) -> None:
     """E3: turning it on records who, when, from what to what, why, and the report with its dataset."""
-    setting = control(flags)
+    setting = control(flags_both)
     await setting.set_flag(order("shadow", ACME))
     await setting.set_flag(order("25%", ACME, go))
-    newest = (await flags.changes(1))[0]
+    newest = (await flags_both.changes(1))[0]
     evidence = FlagEvidence(str(go), Verdict.GO, "sha256:0a1b", EVALUATED)
     assert newest == FlagChange(ACME, NOON, "ada", "shadow", "25%", "a test", evidence, forced=False)
 
 
-async def test_force_is_kept_as_force(flags: SqlFlagLedger, go: Path, no_go: Path) -> None:
+async def test_force_is_kept_as_force(flags_both: SqlFlagLedger, go: Path, no_go: Path) -> None:
     """E3: force turns it on without a GO and the account says so; force that was not needed is none."""
-    setting = control(flags)
+    setting = control(flags_both)
     assert (await setting.set_flag(forced("on"))).forced
     against = await setting.set_flag(forced("on", None, no_go))
     assert against.forced
@@ -126,17 +126,17 @@ async def test_force_is_kept_as_force(flags: SqlFlagLedger, go: Path, no_go: Pat
     assert against.evidence.verdict is Verdict.NO_GO
     assert not (await setting.set_flag(forced("on", None, go))).forced
     assert not (await setting.set_flag(forced("off"))).forced
-    assert [change.forced for change in await flags.changes(10)] == [False, False, True, True]
+    assert [change.forced for change in await flags_both.changes(10)] == [False, False, True, True]
 
 
-async def test_a_row_can_be_taken_away(flags: SqlFlagLedger, go: Path) -> None:
+async def test_a_row_can_be_taken_away(flags_both: SqlFlagLedger, go: Path) -> None:
     """E12: an override is removed by a change like any other, and then the default counts."""
-    setting = control(flags)
+    setting = control(flags_both)
     await setting.set_flag(order("shadow"))
     await setting.set_flag(order("on", ACME, go))
     gone = await setting.set_flag(order(None, ACME))
     assert (gone.before, gone.after) == ("on", None)
-    assert (await flags.rows(ACME)).text == "shadow"
+    assert (await flags_both.rows(ACME)).text == "shadow"
 
 
 async def test_taking_a_row_away_is_no_way_past_the_evaluation(flags: SqlFlagLedger, go: Path) -> None:
@@ -182,35 +182,35 @@ def test_an_order_without_a_name_or_a_reason_is_none(who: str, reason: str, work
         FlagOrder(workspace=scope, state=parse_flag("off"), who=who, reason=reason)
 
 
-async def test_orders_at_once_make_one_chain(flags: SqlFlagLedger) -> None:
+async def test_orders_at_once_make_one_chain(flags_both: SqlFlagLedger) -> None:
     """E3: of changes made at the same time each begins where the one before it ended."""
-    setting = control(flags)
+    setting = control(flags_both)
     texts = ["shadow", "off"] * 10
     await asyncio.gather(*(setting.set_flag(order(text, ACME)) for text in texts))
-    chain = list(reversed(await flags.changes(100)))
+    chain = list(reversed(await flags_both.changes(100)))
     assert len(chain) == len(texts)
     assert chain[0].before is None
     assert all(later.before == earlier.after for earlier, later in pairwise(chain))
-    assert (await flags.rows(ACME)).override == chain[-1].after
+    assert (await flags_both.rows(ACME)).override == chain[-1].after
 
 
-async def test_a_change_that_cannot_be_kept_does_not_happen(flags: SqlFlagLedger) -> None:
+async def test_a_change_that_cannot_be_kept_does_not_happen(flags_both: SqlFlagLedger) -> None:
     """E3: the row and its account are one transaction: when one fails, neither is there."""
 
     async def breaks_off() -> None:
-        async with flags.changing(ACME) as write:
+        async with flags_both.changing(ACME) as write:
             await write.record(FlagChange(ACME, NOON, "ada", None, "on", "why", None, forced=True))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         await breaks_off()
-    assert dict(await flags.all_rows()) == {}
-    assert list(await flags.changes(10)) == []
+    assert dict(await flags_both.all_rows()) == {}
+    assert list(await flags_both.changes(10)) == []
 
 
-async def test_the_overview_shows_what_counts_and_why(flags: SqlFlagLedger, go: Path) -> None:
+async def test_the_overview_shows_what_counts_and_why(flags_both: SqlFlagLedger, go: Path) -> None:
     """E12: the flag is shown as a workspace sees it, with every row and the newest changes."""
-    setting = control(flags, environment="shadow")
+    setting = control(flags_both, environment="shadow")
     before = await setting.show(ACME)
     assert (str(before.reading.state), before.rows, before.changes) == ("shadow", {}, [])
     await setting.set_flag(order("50%", ACME, go))

@@ -60,11 +60,13 @@ async def kept(ledger: SqlShadowLedger) -> Sequence[ShadowComparison]:
     return found
 
 
-async def test_shadow_never_changes_the_served_answer(home: House, shadows: SqlShadowLedger) -> None:
+async def test_shadow_never_changes_the_served_answer(
+    home_both: House, shadows_both: SqlShadowLedger
+) -> None:
     """E12: under shadow every answer is byte for byte the lexical one; only the reason says shadow."""
-    home.flag.default = SHADOW
-    running = runner(home, shadows)
-    shadowed, plain = home.retriever(running.compare), home.lexical_retriever()
+    home_both.flag.default = SHADOW
+    running = runner(home_both, shadows_both)
+    shadowed, plain = home_both.retriever(running.compare), home_both.lexical_retriever()
     for query in QUERIES:
         for limit in (1, 8):
             served = await shadowed.retrieve(ByQuery(query), replace(ASKED, limit=limit))
@@ -78,18 +80,18 @@ async def test_shadow_never_changes_the_served_answer(home: House, shadows: SqlS
 
 
 async def test_a_comparison_says_what_the_hybrid_would_have_changed(
-    home: House, shadows: SqlShadowLedger
+    home_both: House, shadows_both: SqlShadowLedger
 ) -> None:
     """E12: overlap@8, moves and times are those of the same request ranked both ways."""
-    home.flag.default = SHADOW
-    running = runner(home, shadows)
-    await home.retriever(running.compare).retrieve(ByQuery("sill"), replace(ASKED, limit=2))
+    home_both.flag.default = SHADOW
+    running = runner(home_both, shadows_both)
+    await home_both.retriever(running.compare).retrieve(ByQuery("sill"), replace(ASKED, limit=2))
     await running.drain()
-    (found,) = await kept(shadows)
+    (found,) = await kept(shadows_both)
     tops = [
         [passage.passage_id for passage in answer.results]
         for answer in [
-            await home.retriever().retrieve(ByQuery("sill"), replace(ASKED, arms=arms))
+            await home_both.retriever().retrieve(ByQuery("sill"), replace(ASKED, arms=arms))
             for arms in (Arms.LEXICAL, Arms.HYBRID)
         ]
     ]
@@ -102,17 +104,17 @@ async def test_a_comparison_says_what_the_hybrid_would_have_changed(
     assert found.query_hash == query_hash(ByQuery("sill"), "house")
 
 
-async def test_each_way_of_asking_is_compared(home: House, shadows: SqlShadowLedger) -> None:
+async def test_each_way_of_asking_is_compared(home_both: House, shadows_both: SqlShadowLedger) -> None:
     """E12: queries, systems and selections are all compared, also those that find nothing."""
-    home.flag.default = SHADOW
-    running = runner(home, shadows)
-    retriever = home.retriever(running.compare)
+    home_both.flag.default = SHADOW
+    running = runner(home_both, shadows_both)
+    retriever = home_both.retriever(running.compare)
     subjects: list[Subject] = [ByQuery("sill"), BySystem("none"), BySelection(SelectionContext(("none",)))]
     for subject in subjects:
         await retriever.retrieve(subject, ASKED)
     await running.drain()
-    assert sorted(one.subject for one in await kept(shadows)) == ["query", "selection", "system"]
-    nothing = [one for one in await kept(shadows) if one.subject != "query"]
+    assert sorted(one.subject for one in await kept(shadows_both)) == ["query", "selection", "system"]
+    nothing = [one for one in await kept(shadows_both) if one.subject != "query"]
     assert all((one.overlap, one.moves) == (1.0, ()) for one in nothing)
 
 

@@ -50,48 +50,48 @@ async def kept(ledger: SqlShadowLedger, workspace: Workspace | None = None) -> S
     return found
 
 
-async def test_what_is_stored_comes_back(shadows: SqlShadowLedger) -> None:
+async def test_what_is_stored_comes_back(shadows_both: SqlShadowLedger) -> None:
     """E12: a comparison comes back as it was stored, in order, by workspace or of all."""
     moves = (RankMove("a#0", 2, 1), RankMove("ä/b#3", None, 2), RankMove("c#1", 1, None))
     first = compared(1, *moves, overlap=0.5)
     second = compared(2, workspace=OTHER, overlap=None, degraded="store_timeout", subject="system")
-    assert await shadows.add([first], KEEP_ALL) == 0
-    assert await shadows.add([second], KEEP_ALL) == 0
-    assert await shadows.add([], KEEP_ALL) == 0
-    assert list(await kept(shadows)) == [first, second]
-    assert list(await kept(shadows, OTHER)) == [second]
+    assert await shadows_both.add([first], KEEP_ALL) == 0
+    assert await shadows_both.add([second], KEEP_ALL) == 0
+    assert await shadows_both.add([], KEEP_ALL) == 0
+    assert list(await kept(shadows_both)) == [first, second]
+    assert list(await kept(shadows_both, OTHER)) == [second]
 
 
-async def test_only_the_newest_are_kept(shadows: SqlShadowLedger) -> None:
+async def test_only_the_newest_are_kept(shadows_both: SqlShadowLedger) -> None:
     """E12: past the bound the oldest rows go with the write that brings the new ones."""
     retention = Retention(rows=5)
     for number in range(0, 12, 3):
-        await shadows.add([compared(number + more) for more in range(3)], retention)
-    assert [int(one.query_hash, 16) for one in await kept(shadows)] == [7, 8, 9, 10, 11]
+        await shadows_both.add([compared(number + more) for more in range(3)], retention)
+    assert [int(one.query_hash, 16) for one in await kept(shadows_both)] == [7, 8, 9, 10, 11]
 
 
-async def test_rows_are_removed_in_bounded_batches(shadows: SqlShadowLedger) -> None:
+async def test_rows_are_removed_in_bounded_batches(shadows_both: SqlShadowLedger) -> None:
     """E12: a bound that is lowered is reached step by step: no write removes more than its batch."""
-    await shadows.add([compared(number) for number in range(20)], KEEP_ALL)
+    await shadows_both.add([compared(number) for number in range(20)], KEEP_ALL)
     lower = Retention(rows=4, batch=7)
-    assert [await shadows.add([compared(20)], lower), len(await kept(shadows))] == [7, 14]
-    assert [await shadows.add([compared(21)], lower), len(await kept(shadows))] == [7, 8]
-    assert [await shadows.add([compared(22)], lower), len(await kept(shadows))] == [5, 4]
-    assert await shadows.add([], Retention(rows=0)) == 4
-    assert len(await kept(shadows)) == 0
+    assert [await shadows_both.add([compared(20)], lower), len(await kept(shadows_both))] == [7, 14]
+    assert [await shadows_both.add([compared(21)], lower), len(await kept(shadows_both))] == [7, 8]
+    assert [await shadows_both.add([compared(22)], lower), len(await kept(shadows_both))] == [5, 4]
+    assert await shadows_both.add([], Retention(rows=0)) == 4
+    assert len(await kept(shadows_both)) == 0
 
 
-async def test_old_rows_go(shadows: SqlShadowLedger) -> None:
+async def test_old_rows_go(shadows_both: SqlShadowLedger) -> None:
     """E12: rows older than thirty days go, however few there are."""
     old, young = compared(1, age=timedelta(days=31)), compared(2, age=timedelta(days=29))
-    await shadows.add([old, young], Retention(rows=10, age=timedelta(days=100)))
-    assert await shadows.add([], KEEP_ALL) == 1
-    assert list(await kept(shadows)) == [young]
+    await shadows_both.add([old, young], Retention(rows=10, age=timedelta(days=100)))
+    assert await shadows_both.add([], KEEP_ALL) == 1
+    assert list(await kept(shadows_both)) == [young]
 
 
-async def test_the_report_by_hand(shadows: SqlShadowLedger) -> None:
+async def test_the_report_by_hand(shadows_both: SqlShadowLedger) -> None:
     """E13: overlap, identical share, moves, latencies and reasons of five requests, reckoned by hand."""
-    await shadows.add(
+    await shadows_both.add(
         [
             compared(1),
             compared(2, RankMove("a", 2, 1), RankMove("b", 1, 2)),
@@ -105,7 +105,7 @@ async def test_the_report_by_hand(shadows: SqlShadowLedger) -> None:
         KEEP_ALL,
     )
     since = datetime.now(UTC) - timedelta(days=1)
-    assert await shadow_report(shadows, ACME, since) == ShadowReport(
+    assert await shadow_report(shadows_both, ACME, since) == ShadowReport(
         workspace=ACME,
         since=since,
         requests=6,
@@ -127,21 +127,21 @@ async def test_the_report_by_hand(shadows: SqlShadowLedger) -> None:
         degraded={"store_timeout": 2, "no_vectors": 1},
         subjects={"query": 4, "selection": 1, "system": 1},
     )
-    everything = await shadow_report(shadows, None, LONG_AGO)
+    everything = await shadow_report(shadows_both, None, LONG_AGO)
     assert (everything.requests, everything.compared) == (8, 5)
 
 
-async def test_a_report_on_nothing_says_so(shadows: SqlShadowLedger) -> None:
+async def test_a_report_on_nothing_says_so(shadows_both: SqlShadowLedger) -> None:
     """E13: without requests there are no shares and no latencies, and nothing fails."""
-    report = await shadow_report(shadows, ACME, LONG_AGO)
+    report = await shadow_report(shadows_both, ACME, LONG_AGO)
     assert (report.requests, report.compared, report.mean_overlap, report.added) == (0, 0, None, None)
-    await shadows.add([compared(1, overlap=None, degraded="no_model")], KEEP_ALL)
-    report = await shadow_report(shadows, ACME, LONG_AGO)
+    await shadows_both.add([compared(1, overlap=None, degraded="no_model")], KEEP_ALL)
+    report = await shadow_report(shadows_both, ACME, LONG_AGO)
     assert (report.requests, report.identical, report.degraded) == (1, None, {"no_model": 1})
 
 
-async def test_a_report_reads_page_by_page(shadows: SqlShadowLedger) -> None:
+async def test_a_report_reads_page_by_page(shadows_both: SqlShadowLedger) -> None:
     """E13: a report covers every row, however many pages they fill."""
     for start in range(0, 1_200, 400):
-        await shadows.add([compared(start + number) for number in range(400)], KEEP_ALL)
-    assert (await shadow_report(shadows, ACME, LONG_AGO)).compared == 1_200
+        await shadows_both.add([compared(start + number) for number in range(400)], KEEP_ALL)
+    assert (await shadow_report(shadows_both, ACME, LONG_AGO)).compared == 1_200

@@ -15,6 +15,8 @@ from typing import Protocol, cast
 from sqlalchemy import BigInteger, Select, any_, bindparam, or_, select, true
 from sqlalchemy import text as sql_text
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from service.adapters.sql import rows, schema
@@ -77,10 +79,11 @@ class GlanceReader:
         compiled = _statement(postgres=self._postgres).compile(dialect=engine.dialect)
         self._sql = str(compiled)
         self._order: tuple[str, ...] = tuple(compiled.positiontup or ())
-        self._errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+        errors: tuple[type[Exception], ...] = (sqlite3.Error,)
         if self._postgres:
             driver = engine.dialect.loaded_dbapi.asyncpg
-            self._errors = (driver.PostgresError, driver.InterfaceError, OSError)
+            errors = (driver.PostgresError, driver.InterfaceError)
+        self._errors = (*errors, DBAPIError, PoolTimeout, OSError)
 
     async def read(
         self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None

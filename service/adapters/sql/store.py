@@ -123,7 +123,7 @@ class SqlStore:
         async with begin(self._engines.read) as connection:
             return [url for url in (await connection.execute(statement)).scalars() if url is not None]
 
-    async def set_url_ok(self, workspace: Workspace, url: str, ok: bool | None) -> int:
+    async def set_url_ok(self, workspace: Workspace, url: str, ok: bool | None) -> int:  # noqa: FBT001 - the port's
         """Store the liveness of a source URL on its live items; how many rows it changed."""
         statement = (
             update(schema.items)
