@@ -24,7 +24,9 @@ def write_all(folder: Path, files: Mapping[str, bytes]) -> None:
     except OSError as error:
         for temporary, _ in staged:
             temporary.unlink(missing_ok=True)
-        raise EvaluationError(f"results cannot be written ({type(error).__name__}: {error.strerror})") from error
+        raise EvaluationError(
+            f"results cannot be written ({type(error).__name__}: {error.strerror})"
+        ) from error
 
 
 def _beside(place: Path, contents: bytes) -> Path:

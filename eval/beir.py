@@ -51,7 +51,9 @@ def read_corpus(path: Path) -> Iterator[CorpusLine]:
     seen: set[str] = set()
     for number, line in json_lines(path, CorpusLine):
         if line.id in seen:
-            raise OverlappingIds(f"{path.parent.name}/{path.name}:{number}: id {line.id[:80]!r} is taken twice")
+            raise OverlappingIds(
+                f"{path.parent.name}/{path.name}:{number}: id {line.id[:80]!r} is taken twice"
+            )
         seen.add(line.id)
         yield line
 
@@ -121,7 +123,9 @@ def _read_queries(path: Path) -> tuple[dict[str, str], dict[str, list[str]]]:
     tags: dict[str, list[str]] = {}
     for number, line in json_lines(path, QueryLine):
         if line.id in queries:
-            raise OverlappingIds(f"{path.parent.name}/{path.name}:{number}: id {line.id[:80]!r} is taken twice")
+            raise OverlappingIds(
+                f"{path.parent.name}/{path.name}:{number}: id {line.id[:80]!r} is taken twice"
+            )
         queries[line.id] = line.text
         tags[line.id] = line.tags
     return queries, tags

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from eval.statistics import Interval
+from eval.inference import Interval
 
 BAR: Final = 0.80  # hybrid recall@8 on the paraphrase set
 _ROUNDING: Final = 1e-9

@@ -77,7 +77,8 @@ class Instance:
         view = self.app.lexical.latest(DEFAULT_WORKSPACE, [term.text for term in terms])
         if view is None:
             return QueryTerms(0.0, 0.0)
-        mass = sum(weighted.idf for weighted in weigh_terms(terms, view.statistics))
+        weighed = weigh_terms(terms, view.statistics)
+        mass = sum(weighted.idf for weighted in weighed if not weighted.term.standalone)
         return QueryTerms(mass, mass * (TITLE_BOOST + HEADING_BOOST + K1 + 1.0))
 
     async def names_of(self, item_id: str) -> frozenset[str]:

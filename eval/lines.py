@@ -17,7 +17,9 @@ def read_text(path: Path) -> str:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise MissingFile(f"{path.parent.name}/{path.name} cannot be read ({type(error).__name__})") from error
+        raise MissingFile(
+            f"{path.parent.name}/{path.name} cannot be read ({type(error).__name__})"
+        ) from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

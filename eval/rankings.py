@@ -9,7 +9,8 @@ from eval.dataset import CUTOFF, Corpus, Dataset
 from eval.errors import ArmDidNotRun
 from eval.progress import Progress
 from service.core.fusion import FusionSettings
-from service.model import DEFAULT_WORKSPACE, RetrievedPassage
+from service.core.tokenize import query_terms
+from service.model import DEFAULT_WORKSPACE, ItemId, RetrievedPassage
 from service.search.hybrid import FUSION_DEPTH
 from service.search.request import Answer, Arms, ArmState, ByQuery, Explain, RetrieveOptions
 from service.search.retrieve import Retriever
@@ -22,9 +23,9 @@ ARMS: Final = (Arms.LEXICAL, Arms.VECTOR, Arms.HYBRID)
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage in a ranking. `covered` is the idf of the query's terms that it holds (lexical arm only)."""
+    """A passage in a ranking. `covered` is the idf mass of the query that it holds (lexical arm only)."""
 
-    item_id: str
+    item_id: ItemId
     seq: int
     name: str
     score: float
@@ -33,7 +34,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """What a query's terms weigh in this corpus: their idf mass, and the most that a passage could score."""
+    """What a query's terms weigh in this corpus: their idf mass, and the most that a passage could score.
+
+    A code counts once: its parts are what is looked for in its stead, not in addition.
+    """
 
     mass: float
     ceiling: float
@@ -96,7 +100,8 @@ async def collect(
         answers = {arm: await ask(retriever, text, arm) for arm in ARMS}
         for answer in answers.values():
             shown.update(_shown(answer.results[:CUTOFF]))
-        hits = [tuple(_hits(dataset.corpus, answers[arm].results, arm)) for arm in ARMS]
+        asked = frozenset(term.text for term in query_terms(text) if not term.standalone)
+        hits = [tuple(_hits(dataset.corpus, answers[arm].results, arm, asked)) for arm in ARMS]
         queries[query_id] = QueryRankings(weigh(text), *hits)
         if progress is not None:
             progress(f"ask {dataset.name}", done, len(dataset.qrels))
@@ -129,13 +134,15 @@ async def _timed(retriever: Retriever, texts: Sequence[str]) -> dict[str, tuple[
     return seconds
 
 
-def _hits(corpus: Corpus, results: Iterable[RetrievedPassage], arm: Arms) -> Iterable[Hit]:
+def _hits(
+    corpus: Corpus, results: Iterable[RetrievedPassage], arm: Arms, asked: frozenset[str]
+) -> Iterable[Hit]:
     for result in results:
         explain, score, covered = result.explain, result.score, 0.0
         if explain is not None and arm is Arms.VECTOR and explain.vector_score is not None:
             score = explain.vector_score
         if explain is not None and arm is Arms.LEXICAL:
-            covered = sum(match.idf for match in explain.matches)
+            covered = sum(match.idf for match in explain.matches if match.term in asked)
         name = corpus.passage_name(result.provenance.item_id, result.heading)
         yield Hit(result.provenance.item_id, result.seq, name, score, covered)
 

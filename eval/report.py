@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from eval.errors import MalformedLine, MissingFile, OtherSchema
-from eval.statistics import Comparison, Interval
+from eval.inference import Comparison, Interval
 
 SCHEMA: Final = "citewell-eval-1"
 REPORT_FILE: Final = "report.json"

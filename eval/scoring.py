@@ -17,8 +17,8 @@ from eval.report import (
     Slice,
     Violation,
 )
-from eval.statistics import bootstrap_mean, compare
-from service.model import ItemId, passage_id
+from eval.inference import bootstrap_mean, compare
+from service.model import passage_id
 from service.search.request import Arms
 
 COMPARED: Final = (RECALL, "nDCG@10")
@@ -31,7 +31,9 @@ def score_set(dataset: Dataset, rankings: Rankings, stale: frozenset[str], seed:
     per_query: PerQuery = {arm.value: _plain(dataset, rankings, arm) for arm in ARMS}
     better = max(SINGLE, key=lambda arm: _mean(per_query, arm, RECALL))
     discordant = _discordant(dataset, rankings, per_query)
-    needed = {place.passage_id for one in discordant for ranking in one.rankings.values() for place in ranking}
+    needed = {
+        place.passage_id for one in discordant for ranking in one.rankings.values() for place in ranking
+    }
     return SetReport(
         name=dataset.name,
         dataset_hash=dataset.digest,
@@ -127,7 +129,7 @@ def _discordant(dataset: Dataset, rankings: Rankings, per_query: PerQuery) -> li
 def _places(dataset: Dataset, query: str, ranked: QueryRankings, arm: Arms) -> list[Place]:
     relevant = dataset.relevant(query)
     return [
-        Place(passage_id(ItemId(hit.item_id), hit.seq), hit.name, hit.name in relevant)
+        Place(passage_id(hit.item_id, hit.seq), hit.name, hit.name in relevant)
         for hit in ranked.of(arm)[:CUTOFF]
     ]
 

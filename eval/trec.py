@@ -20,7 +20,9 @@ _QRELS_COLUMNS: Final = 4
 def escaped(name: str) -> str:
     """A name without white space; different names stay different."""
     return "".join(
-        "".join(f"%{byte:02X}" for byte in character.encode()) if character.isspace() or character == "%" else character
+        "".join(f"%{byte:02X}" for byte in character.encode())
+        if character.isspace() or character == "%"
+        else character
         for character in name
     )
 
@@ -43,7 +45,9 @@ def run_text(run: Run, tag: str) -> str:
     lines = []
     for query, names in run.items():
         for rank, name in enumerate(names, start=1):
-            lines.append(f"{escaped(query)} Q0 {_placed(name)} {rank} {len(names) - rank + 1} {escaped(tag)}\n")
+            lines.append(
+                f"{escaped(query)} Q0 {_placed(name)} {rank} {len(names) - rank + 1} {escaped(tag)}\n"
+            )
     return "".join(lines)
 
 
@@ -76,7 +80,9 @@ def read_run(path: Path, judged: Iterable[str] = ()) -> dict[str, list[str]]:
         entries = found.setdefault(query, [])
         if any(name == other for _, _, other in entries):
             raise OverlappingIds(f"{path.name}:{number}: {name[:80]!r} stands twice under {query[:80]!r}")
-        entries.append((whole_number(path, number, cells[3], "the rank"), _score(path, number, cells[4]), name))
+        entries.append(
+            (whole_number(path, number, cells[3], "the rank"), _score(path, number, cells[4]), name)
+        )
     for query in judged:
         if query not in found:
             raise RunWithGaps(f"{path.name} has no line for query {query[:80]!r}")

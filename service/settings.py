@@ -21,7 +21,9 @@ class VectorMode(StrEnum):
 class Settings(BaseSettings):
     """Every setting, read from ``CITEWELL_…`` variables."""
 
-    model_config = SettingsConfigDict(env_prefix="CITEWELL_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="CITEWELL_", frozen=True, extra="ignore", populate_by_name=True
+    )
 
     data_dir: Path = Field(
         default=Path("data"), description="Folder of the embedded database and of the indexes."

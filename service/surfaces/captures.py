@@ -35,7 +35,9 @@ def read_capture(body: CaptureIn, documents: DocumentReader) -> Capture:
         raise InvalidInput("a capture has either passages or text, not both", field="text")
     if body.format is None:
         raise InvalidInput("text needs its format: markdown, html or text", field="format")
-    document = documents.read(body.text.encode("utf-8-sig", errors="surrogatepass"), DocumentFormat(body.format))
+    document = documents.read(
+        body.text.encode("utf-8-sig", errors="surrogatepass"), DocumentFormat(body.format)
+    )
     return capture_of(body, document.passages)
 
 

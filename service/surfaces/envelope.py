@@ -59,7 +59,11 @@ class ArmsOut(msgspec.Struct, kw_only=True):
 
 
 class RetrievalOut(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One page. `corpus_changed` says, where it stands, that the cursor asked with is older than the corpus."""
+    """One page.
+
+    `corpus_changed` says, where it stands, that the cursor asked with is older than the corpus;
+    `ranking_changed` that it was issued by a ranking whose vector arm could not run this time.
+    """
 
     results: list[RetrievedPassageOut]
     shown: int
@@ -68,6 +72,7 @@ class RetrievalOut(msgspec.Struct, kw_only=True, omit_defaults=True):
     next_action: NextStep
     arms: ArmsOut
     corpus_changed: bool = False
+    ranking_changed: bool = False
 
 
 def retrieval_out(
@@ -86,6 +91,7 @@ def retrieval_out(
             vector=VectorArmOut(state=answer.vector.state.value, reason=answer.vector.reason),
         ),
         corpus_changed=answer.corpus_changed,
+        ranking_changed=answer.ranking_changed,
     )
 
 

@@ -61,10 +61,11 @@ def test_what_another_process_ingests_is_served_at_once(cli: CommandLine, tmp_pa
         for text in ("the first sill", "the second sill"):
             note.write_text(text)
             cli.ok("ingest", str(note))
-            results = asked(address, "sill")["results"]
+            found = asked(address, "sill")
+            results = found["results"]
             assert isinstance(results, list)
             assert [result["text"] for result in results] == [text]
-        cli.ok("item", "retire", results[0]["provenance"]["item_id"])
+        cli.ok("item", "retire", item_ids(found)[0])
         assert asked(address, "sill")["results"] == []
     finally:
         process.send_signal(signal.SIGINT)

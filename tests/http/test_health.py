@@ -40,6 +40,7 @@ def test_ready(steady: SteadyClient) -> None:
         "parts": {
             "store": {"state": "ready", "reason": None},
             "lexical": {"state": "ready", "reason": None},
+            "vectors": {"state": "off", "reason": None},
         },
     }
 

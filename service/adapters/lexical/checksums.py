@@ -18,12 +18,19 @@ _LONGEST_FOOTER = 10_000  # bytes
 _BLOCK = 1 << 20  # bytes read at a time
 
 
-def all_intact(folder: Path) -> bool:
-    """Whether every file of the index's segments is as tantivy wrote it.
+_LOOKS = 3  # a merge may end, and remove files, while they are looked at
 
-    Raises OSError, and ValueError, KeyError or TypeError for a `meta.json` that cannot be read.
-    """
-    return all(_is_intact(path) for path in _segment_files(folder))
+
+def all_intact(folder: Path) -> bool:
+    """Whether every file of the index's segments is as tantivy wrote it."""
+    for _ in range(_LOOKS):
+        try:
+            return all(_is_intact(path) for path in _segment_files(folder))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return False
+    return False
 
 
 def _segment_files(folder: Path) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -49,7 +50,20 @@ class Slot:
 
     def workspace(self, workspace: Workspace) -> "WorkspaceFolder":
         """The folder of one workspace; any name is a valid folder name."""
-        return WorkspaceFolder(self.path / hashlib.sha256(workspace.encode()).hexdigest()[:32])
+        return WorkspaceFolder(self.path / hashlib.sha256(workspace.encode()).hexdigest()[:32], self.keep)
+
+    def keep(self) -> None:
+        """Take the slot again where its folder was deleted. Raises OSError when another process has it by now."""
+        if _is_file(self._lock, self.path / "lock"):
+            return
+        lock = _open_lock(self.path)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise
+        self._lock.close()
+        self._lock = lock
 
     def release(self) -> None:
         """Let another process have the slot."""
@@ -60,8 +74,7 @@ def _take_slot(root: Path) -> tuple[IO[bytes], Path]:
     for number in range(MAX_SLOTS):
         path = root / f"slot-{number}"
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            lock = (path / "lock").open("wb")
+            lock = _open_lock(path)
         except OSError as error:
             raise ConfigurationError("the lexical index folder cannot be written") from error
         try:
@@ -73,11 +86,28 @@ def _take_slot(root: Path) -> tuple[IO[bytes], Path]:
     raise ConfigurationError(f"all {MAX_SLOTS} lexical index slots are in use by other processes")
 
 
+def _open_lock(slot: Path) -> IO[bytes]:
+    slot.mkdir(parents=True, exist_ok=True)
+    return (slot / "lock").open("wb")
+
+
+def _is_file(opened: IO[bytes], path: Path) -> bool:
+    """Whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(opened.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 @dataclass(slots=True)
 class WorkspaceFolder:
-    """Generations of one workspace's index; the newest complete one is named by its checkpoint."""
+    """Generations of one workspace's index; the newest complete one is named by its checkpoint.
+
+    `keep` makes sure that the folder is still this process's own.
+    """
 
     path: Path
+    keep: Callable[[], None]
 
     def current(self) -> Path | None:
         """The newest generation with a checkpoint."""
@@ -85,7 +115,8 @@ class WorkspaceFolder:
         return complete[-1] if complete else None
 
     def next_generation(self) -> Path:
-        """A new, empty folder for a rebuild."""
+        """A new, empty folder for a rebuild. Raises OSError."""
+        self.keep()
         numbers = [int(g.name[1:]) for g in self._generations()]
         path = self.path / f"g{max(numbers, default=0) + 1:08d}"
         path.mkdir(parents=True)
@@ -127,7 +158,7 @@ class WorkspaceFolder:
             _check(generation, stored, database_id, head)
             leaving = tuple(int(key) for key in stored["leaving"])  # type: ignore[attr-defined]
             return Checkpoint(int(stored["seq"]), counts_of(stored), leaving)  # type: ignore[call-overload]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, LookupError, TypeError, msgspec.MsgspecError) as error:
             raise DamagedFolder("the checkpoint cannot be read") from error
 
     def _generations(self) -> list[Path]:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from service.adapters.lexical.checksums import all_intact
 from service.adapters.lexical.engine import Engine, EngineError, EngineSearcher
 from service.adapters.lexical.folder import Checkpoint, DamagedFolder, WorkspaceFolder
 from service.adapters.lexical.statistics import Counts, Delta
@@ -42,10 +43,11 @@ class ShardState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShardTiming:
-    """`grace` is how long, in seconds, stale passages stay for readers of an older snapshot."""
+    """In seconds. `grace` is how long stale passages stay for readers of an older snapshot."""
 
     grace: float = 5.0
     checkpoint_every: float = 30.0
+    check_every: float = 600.0  # a file altered under a running process shows by its checksum only
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Shard:
         self._lock = asyncio.Lock()
         self._current: Generation | None = None
         self._building: asyncio.Task[None] | None = None
-        self._saved_at = time.monotonic()
+        self._saved_at = self._checked_at = time.monotonic()
         self._retry_at = float("-inf")
         self.failure: str | None = None
         self.rebuilds = 0
@@ -145,7 +147,7 @@ class Shard:
                 await self._abandon(reason)
 
     async def maintain(self) -> None:
-        """Remove what has been stale long enough and save a checkpoint when one is due."""
+        """Remove what has been stale long enough; save a checkpoint and check the files when it is time."""
         async with self._lock:
             current = self._current
             if current is None:
@@ -154,6 +156,8 @@ class Shard:
                 await self._guarded(self._purge(current))
             if time.monotonic() - self._saved_at >= self._timing.checkpoint_every:
                 await self._guarded(self._save(current))
+            if time.monotonic() - self._checked_at >= self._timing.check_every:
+                await self._guarded(self._check(current))
 
     async def close(self) -> None:
         """Save a checkpoint, unless the database is away, and give the folder back."""
@@ -336,6 +340,12 @@ class Shard:
             generation.leaving.popleft()
         generation.saved = False
         await self._save(generation)
+
+    async def _check(self, generation: Generation) -> None:
+        """Raises EngineError when a file is not what it was when it was written."""
+        self._checked_at = time.monotonic()
+        if not await self._blocking(partial(all_intact, generation.path)):
+            raise EngineError("an index file was altered")
 
     async def _save(self, generation: Generation) -> None:
         self._saved_at = time.monotonic()

@@ -2,9 +2,11 @@
 
 import click
 
+from service.core.drill import parse_drill
 from service.model import DEFAULT_LIMIT, SelectionContext, Workspace
 from service.search.request import (
     Answer,
+    Arms,
     ByQuery,
     BySelection,
     BySystem,
@@ -37,6 +39,9 @@ from service.surfaces.wire import content_type as content_type_named
     help="How much of each passage to show.",
 )
 @click.option("--explain", is_flag=True, help="Say why each passage stands where it stands.")
+@click.option(
+    "--force-arm", metavar="DRILL", help="Drill: the vector arm off, error or slow:300ms, whatever the flag."
+)
 @workspace_option
 @json_option
 def retrieve(
@@ -49,6 +54,7 @@ def retrieve(
     cursor: str | None,
     view: str,
     explain: bool,
+    force_arm: str | None,
     workspace: str | None,
     as_json: bool,
 ) -> None:
@@ -62,6 +68,8 @@ def retrieve(
         cursor=cursor,
         view=View(view),
         explain=Explain.ON if explain else Explain.OFF,
+        arms=Arms.BY_FLAG if force_arm is None else Arms.HYBRID,
+        drill=None if force_arm is None else parse_drill(force_arm),
     )
     answer = run(_retrieved(settings, subject, options))
     shown = retrieval_out(answer, subject, options, Workspace(settings.workspace))

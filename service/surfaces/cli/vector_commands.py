@@ -90,9 +90,8 @@ def reconcile(*, check: bool, as_json: bool) -> None:
         )
         return
     verb = "repaired" if found.repaired else "found"
-    say(
-        f"{found.passages} passages, {found.points} points: {verb} {found.missing} missing, {found.orphans} orphans"
-    )
+    say(f"{found.passages} passages, {found.points} points")
+    say(f"{verb}: {found.missing} missing, {found.orphans} orphans")
 
 
 @vectors.command()

@@ -25,7 +25,7 @@ class Choices(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     view: ViewName = "brief"
     explain: bool = False
 
-    def options(self, workspace: Workspace) -> RetrieveOptions:
+    def options(self, workspace: Workspace, caller: str) -> RetrieveOptions:
         """As the use case takes them. Raises InvalidLimit, UnknownContentType."""
         return RetrieveOptions(
             workspace,
@@ -34,6 +34,7 @@ class Choices(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             cursor=self.cursor,
             view=View(self.view),
             explain=Explain.ON if self.explain else Explain.OFF,
+            caller=caller,
         )
 
 

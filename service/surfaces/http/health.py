@@ -9,6 +9,8 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from service.bootstrap import Application
 from service.errors import Unavailable
+from service.ingest.vector_runner import VectorStatus, vector_status
+from service.ports.embedding import EncoderState
 from service.surfaces.http.metrics import IndexReading
 from service.surfaces.http.parts import App, Counted, workspace_of
 from service.surfaces.http.problems import PROBLEM_JSON, Problem, problem, responses
@@ -33,10 +35,11 @@ class PartOut(msgspec.Struct, kw_only=True):
 
 
 class PartsOut(msgspec.Struct, kw_only=True):
-    """Everything that a retrieval needs."""
+    """Everything that a retrieval needs, and the vector arm, which it does not need."""
 
     store: PartOut
     lexical: PartOut
+    vectors: PartOut
 
 
 class ReadyOut(msgspec.Struct, kw_only=True):
@@ -100,7 +103,8 @@ async def metrics_page(application: App, metrics: Counted) -> bytes:
                 lag=None if head is None or status.applied is None else max(0, head - status.applied),
             )
             for status in application.lexical.status().values()
-        ]
+        ],
+        await _vector_status(application),
     )
 
 
@@ -115,15 +119,46 @@ async def _parts(application: Application) -> PartsOut:
             is_small = has_index or await snapshot.count_scorable(workspace, bound + 1) <= bound
     except (Unavailable, TimeoutError):
         away = "the store does not answer"
-        return PartsOut(store=_part("unavailable", away), lexical=_part("unavailable", away))
+        unknown = _part("unavailable", away)
+        return PartsOut(store=unknown, lexical=unknown, vectors=unknown)
+    vectors = await _vectors(application)
     if status is None or has_index:
-        return PartsOut(store=_part("ready"), lexical=_part("ready"))
+        return PartsOut(store=_part("ready"), lexical=_part("ready"), vectors=vectors)
     why = f"the index is {status.state.value}"
     if is_small:
-        return PartsOut(store=_part("ready"), lexical=_part("scanning", f"{why}; the rows are read instead"))
-    return PartsOut(
-        store=_part("ready"), lexical=_part("unavailable", f"{why}; the rows are too many to read")
-    )
+        scanning = _part("scanning", f"{why}; the rows are read instead")
+        return PartsOut(store=_part("ready"), lexical=scanning, vectors=vectors)
+    unavailable = _part("unavailable", f"{why}; the rows are too many to read")
+    return PartsOut(store=_part("ready"), lexical=unavailable, vectors=vectors)
+
+
+async def _vectors(application: Application) -> PartOut:
+    """The vector arm's state. It never decides readiness: without it answers are lexical."""
+    status = await _vector_status(application)
+    if status is None:
+        return _part("off")
+    match status.encoder:
+        case EncoderState.READY if status.failure is None:
+            behind = f"{status.pending} changes behind" if status.pending else None
+            return _part("ready", behind)
+        case EncoderState.READY:
+            return _part("degraded", "the vector store does not answer")
+        case EncoderState.LOADING:
+            return _part("loading", "the model is being loaded")
+        case _:
+            return _part("unavailable", "the model cannot be had")
+
+
+async def _vector_status(application: Application) -> VectorStatus | None:
+    """How far vectors are; None where they are switched off or the store does not answer in time."""
+    worker = application.vectors.worker
+    if worker is None:
+        return None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await vector_status(worker, application.vectors.runner)
+    except (Unavailable, TimeoutError):
+        return None
 
 
 def _part(state: str, reason: str | None = None) -> PartOut:

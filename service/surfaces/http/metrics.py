@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from service.ingest.vector_runner import VectorStatus
 from service.search.request import Answer
 
 LATENCY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -69,9 +70,10 @@ class Metrics:
         self._lexical.labels(answer.lexical.source).inc()
         self._vector.labels(answer.vector.state.value, answer.vector.reason).inc()
 
-    def page(self, indexes: Sequence[IndexReading]) -> bytes:
+    def page(self, indexes: Sequence[IndexReading], vectors: VectorStatus | None) -> bytes:
         """Everything in Prometheus' text format, with the indexes as they are now."""
         self._indexes.readings = tuple(indexes)
+        self._indexes.vectors = vectors
         return generate_latest(self._registry)
 
 
@@ -80,9 +82,10 @@ class _IndexCollector(Collector):
 
     def __init__(self) -> None:
         self.readings: tuple[IndexReading, ...] = ()
+        self.vectors: VectorStatus | None = None
 
     def collect(self) -> Iterator[Metric]:
-        """Three families, a sample a workspace."""
+        """Three families with a sample a workspace, and the vector index's."""
         documents = GaugeMetricFamily(
             "citewell_index_documents", "Passages in the lexical index.", labels=["workspace"]
         )
@@ -98,3 +101,21 @@ class _IndexCollector(Collector):
             if reading.lag is not None:
                 lag.add_metric([reading.workspace], reading.lag)
         yield from (documents, lag, rebuilds)
+        if self.vectors is not None:
+            yield from _vector_families(self.vectors)
+
+
+def _vector_families(status: VectorStatus) -> Iterator[Metric]:
+    """How far the vector index is behind; what is unknown is left out."""
+    for name, help_text, value in (
+        (
+            "citewell_vector_pending_changes",
+            "Change-log entries not yet in the vector index.",
+            status.pending,
+        ),
+        ("citewell_vector_lag_seconds", "Age of the oldest of them.", status.lag_seconds),
+        ("citewell_vector_points", "Points in the collection that serves.", status.points),
+        ("citewell_vector_parked", "Passages set aside because they could not be embedded.", status.parked),
+    ):
+        if value is not None:
+            yield GaugeMetricFamily(name, help_text, value=value)

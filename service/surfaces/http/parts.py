@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
 from litestar.params import SkipValidation
@@ -12,6 +13,9 @@ from service.surfaces.http.metrics import Metrics
 
 App = NamedDependency[SkipValidation[Application]]
 Counted = NamedDependency[SkipValidation[Metrics]]
+Caller = NamedDependency[SkipValidation[str]]
+CALLER_HEADER: Final = "X-Citewell-Caller"
+MAX_CALLER: Final = 200  # characters
 
 
 def get_application(state: State) -> Application:
@@ -31,7 +35,13 @@ def workspace_of(application: Application) -> Workspace:
     return Workspace(application.settings.workspace)
 
 
+def get_caller(request: Request[None, None, State]) -> str:
+    """Whom a percentage rollout counts by; the empty name where the caller does not say."""
+    return request.headers.get(CALLER_HEADER, "")[:MAX_CALLER]
+
+
 DEPENDENCIES: Final = {
     "application": Provide(get_application, sync_to_thread=False),
     "metrics": Provide(get_metrics, sync_to_thread=False),
+    "caller": Provide(get_caller, sync_to_thread=False),
 }

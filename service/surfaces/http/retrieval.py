@@ -23,7 +23,7 @@ from service.surfaces.envelope import RetrievalOut, retrieval_out
 from service.surfaces.http.answers import SELECTION_PATH, EvidenceOut, HandOffOut, as_evidence, as_hand_off
 from service.surfaces.http.bodies import RetrieveIn, SelectionIn, ViewName
 from service.surfaces.http.metrics import Metrics
-from service.surfaces.http.parts import App, Counted, workspace_of
+from service.surfaces.http.parts import App, Caller, Counted, workspace_of
 from service.surfaces.http.problems import responses
 from service.surfaces.http.requests import limit_of
 
@@ -56,9 +56,11 @@ class _Asked:
     summary="Retrieve by free text",
     responses=responses(413, 415),
 )
-async def retrieve(data: JSONBody[RetrieveIn], application: App, metrics: Counted) -> RetrievalOut:
+async def retrieve(
+    data: JSONBody[RetrieveIn], application: App, metrics: Counted, caller: Caller
+) -> RetrievalOut:
     """The live passages that answer a text, best first. A miss is an empty list."""
-    options = data.options(workspace_of(application))
+    options = data.options(workspace_of(application), caller)
     return _page(application, await _ask(application, metrics, ByQuery(data.query), options))
 
 
@@ -66,6 +68,7 @@ async def retrieve(data: JSONBody[RetrieveIn], application: App, metrics: Counte
 async def system_passages(
     application: App,
     metrics: Counted,
+    caller: Caller,
     system_id: FromPath[str],
     limit: LimitText = str(DEFAULT_LIMIT),
     content_type: ContentTypeText = None,
@@ -81,6 +84,7 @@ async def system_passages(
         cursor=cursor,
         view=View(view),
         explain=Explain.ON if explain else Explain.OFF,
+        caller=caller,
     )
     return _page(application, await _ask(application, metrics, BySystem(system_id), options))
 
@@ -92,9 +96,11 @@ async def system_passages(
     summary="Retrieve by selection",
     responses=responses(413, 415),
 )
-async def selection_passages(data: JSONBody[SelectionIn], application: App, metrics: Counted) -> RetrievalOut:
+async def selection_passages(
+    data: JSONBody[SelectionIn], application: App, metrics: Counted, caller: Caller
+) -> RetrievalOut:
     """The live passages about what a buyer chose. Unknown options count for nothing."""
-    asked = await _select(application, metrics, data)
+    asked = await _select(application, metrics, data, caller)
     return _page(application, asked)
 
 
@@ -105,9 +111,11 @@ async def selection_passages(data: JSONBody[SelectionIn], application: App, metr
     summary="A selection's evidence",
     responses=responses(413, 415),
 )
-async def selection_evidence(data: JSONBody[SelectionIn], application: App, metrics: Counted) -> EvidenceOut:
+async def selection_evidence(
+    data: JSONBody[SelectionIn], application: App, metrics: Counted, caller: Caller
+) -> EvidenceOut:
     """The selection's passages, each with its citation."""
-    asked = await _select(application, metrics, data)
+    asked = await _select(application, metrics, data, caller)
     return as_evidence(_page(application, asked), asked.answer.results, EVIDENCE_PATH)
 
 
@@ -118,15 +126,17 @@ async def selection_evidence(data: JSONBody[SelectionIn], application: App, metr
     summary="A selection's hand-off",
     responses=responses(413, 415),
 )
-async def selection_hand_off(data: JSONBody[SelectionIn], application: App, metrics: Counted) -> HandOffOut:
+async def selection_hand_off(
+    data: JSONBody[SelectionIn], application: App, metrics: Counted, caller: Caller
+) -> HandOffOut:
     """The selection's passages and the documents they come from, CAD resources left out of the latter."""
-    asked = await _select(application, metrics, data)
+    asked = await _select(application, metrics, data, caller)
     return as_hand_off(_page(application, asked), asked.answer.results, HAND_OFF_PATH)
 
 
-async def _select(application: Application, metrics: Metrics, data: SelectionIn) -> _Asked:
+async def _select(application: Application, metrics: Metrics, data: SelectionIn, caller: str) -> _Asked:
     subject = BySelection(SelectionContext(tuple(data.option_ids)))
-    return await _ask(application, metrics, subject, data.options(workspace_of(application)))
+    return await _ask(application, metrics, subject, data.options(workspace_of(application), caller))
 
 
 async def _ask(
