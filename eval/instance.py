@@ -127,7 +127,7 @@ async def open_laboratory(settings: Settings, cache_dir: Path, model: str) -> As
 
 async def _loaded(encoder: Encoder, model: str) -> None:
     until = time.monotonic() + LOAD_S
-    while encoder.state is EncoderState.LOADING and time.monotonic() < until:
+    while encoder.state is EncoderState.LOADING and time.monotonic() < until:  # noqa: ASYNC110 - the port has no event
         await asyncio.sleep(_POLL_S)
     if encoder.state is not EncoderState.READY:
         raise ArmDidNotRun(f"the model {model} cannot be loaded: {encoder.failure or encoder.state.value}")

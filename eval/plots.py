@@ -15,7 +15,6 @@ from service.search.request import Arms
 
 COLOURS: Final = {"lexical": "#b8862b", "vector": "#4c78a8", "hybrid": "#2f7d4f"}
 _BEYOND: Final = 130  # where a passage that was not found is drawn, behind rank 100
-_REPRODUCIBLE: Final = {"svg.hashsalt": "citewell", "svg.fonttype": "none"}
 
 
 def slice_bars(one: SetReport) -> str:
@@ -100,7 +99,7 @@ def _place(rank: int | None) -> int:
 
 def _svg(figure: Figure) -> str:
     """The drawing alone, without XML declaration; the same figure gives the same text."""
-    with mpl.rc_context(_REPRODUCIBLE):
+    with mpl.rc_context({"svg.hashsalt": "citewell", "svg.fonttype": "none"}):
         file = io.StringIO()
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     text = file.getvalue()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from eval.dataset import CUTOFF, Dataset
+from eval.inference import bootstrap_mean, compare
 from eval.measures import MEASURES, RECALL, score_run
 from eval.rankings import ARMS, Hit, QueryRankings, Rankings
 from eval.report import (
@@ -17,7 +18,6 @@ from eval.report import (
     Slice,
     Violation,
 )
-from eval.inference import bootstrap_mean, compare
 from service.model import passage_id
 from service.search.request import Arms
 

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from eval.inference import Comparison, Interval
 from eval.measures import MEASURES, RECALL
 from eval.report import Report, SetReport
-from eval.inference import Comparison, Interval
 from service.search.request import Arms
 
 ORDER = (Arms.LEXICAL.value, Arms.VECTOR.value, Arms.HYBRID.value)

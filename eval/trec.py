@@ -3,6 +3,7 @@
 Names of passages may hold spaces, which separate the columns: white space and `%` are written as %XX.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,18 +14,14 @@ from eval.errors import EmptyQrels, MalformedLine, OverlappingIds, RunWithGaps
 from eval.lines import numbered, whole_number
 
 Run = Mapping[str, Sequence[str]]
+_UNSAFE: Final = re.compile(r"[\s%]")
 _RUN_COLUMNS: Final = 6
 _QRELS_COLUMNS: Final = 4
 
 
 def escaped(name: str) -> str:
     """A name without white space; different names stay different."""
-    return "".join(
-        "".join(f"%{byte:02X}" for byte in character.encode())
-        if character.isspace() or character == "%"
-        else character
-        for character in name
-    )
+    return _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), name)
 
 
 def once_each(names: Iterable[str]) -> list[str]:

@@ -35,7 +35,9 @@ def capture(
     )
 
 
-async def store(app: Application, *captures: Capture, workspace: Workspace = DEFAULT_WORKSPACE) -> list[CaptureResult]:
+async def store(
+    app: Application, *captures: Capture, workspace: Workspace = DEFAULT_WORKSPACE
+) -> list[CaptureResult]:
     """Store captures one by one, as callers do."""
     return [await app.capturing.capture(workspace, one) for one in captures]
 

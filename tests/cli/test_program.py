@@ -1,14 +1,18 @@
 """The program as a whole: its commands, its help, and how it ends."""
 
+import re
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+import service
 from service import errors
-from service.surfaces.cli import exit_codes, main
+from service.surfaces.cli import exit_codes, main, program
 from service.surfaces.cli.exit_codes import exit_code
 from service.surfaces.cli.program import ENTRIES
 from tests.cli.commands import CommandLine
@@ -34,6 +38,25 @@ def test_the_help_page_documents_every_exit_status() -> None:
     page = CliRunner().invoke(main, ["--help"]).stdout
     for code, meaning in exit_codes.MEANINGS.items():
         assert f"{code:<4} {meaning}" in page
+
+
+def test_the_readme_documents_the_exit_statuses() -> None:
+    """U22: the README's table of exit statuses says what the program does."""
+    readme = (Path(service.__file__).parents[1] / "README.md").read_text()
+    rows = dict(re.findall(r"^\| (\d+) \| (.+) \|$", readme, re.MULTILINE))
+    assert {"0", "1", "2", "3", "4", "5"} <= rows.keys()
+    assert all(exit_codes.MEANINGS[int(code)] == meaning for code, meaning in rows.items())
+
+
+def test_other_packages_add_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package's entry point under `citewell.commands` is a command; one that cannot be loaded says why."""
+    works = EntryPoint("hello", "service.surfaces.cli.database:db", program.EXTENSIONS)
+    lacks = EntryPoint("broken", "no_such_module:group", program.EXTENSIONS)
+    monkeypatch.setattr(program, "entry_points", lambda group: [works, lacks])
+    assert "See citewell hello --help." in CliRunner().invoke(main, ["--help"]).stdout
+    assert "upgrade" in CliRunner().invoke(main, ["hello", "--help"]).stdout
+    refused = CliRunner().invoke(main, ["broken"])
+    assert (refused.exit_code, "no_such_module" in refused.stderr) == (exit_codes.USAGE, True)
 
 
 def test_the_help_page_loads_no_database() -> None:

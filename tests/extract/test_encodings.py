@@ -91,7 +91,7 @@ def test_a_stated_encoding_that_cannot_be_is_ignored(stated: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        (GERMAN * 5).encode() + b"\xc3",
+        ("El tamaño pequeño. " * 20).encode() + b"\xc3",
         (GERMAN * 5).encode() + b" \xff " + (GERMAN * 5).encode(),
         codecs.BOM_UTF8 + b"\xff\xfe\xfd",
         codecs.BOM_UTF16_LE + b"a\x00\x00\xd8a\x00",

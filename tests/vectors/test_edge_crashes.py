@@ -208,7 +208,7 @@ async def main():
     settings = EdgeSettings(Path(sys.argv[1]), exact_points=100, settle_seconds=0.0, graph=slow)
     store = EdgeVectorIndex(settings)
     await store.ensure(COLLECTION, 64, soon())
-    await store.upsert(COLLECTION, points_of(20_000), unit_rows(20_000, 64), soon(60))
+    await store.upsert(COLLECTION, points_of(8000), unit_rows(8000, 64), soon(60))
     print("stored", flush=True)
     await asyncio.sleep(60)
 
@@ -223,8 +223,8 @@ async def test_no_process_outlives_its_parent(tmp_path: Path, end: signal.Signal
         sys.executable, "-c", PARENT, str(tmp_path), stdout=asyncio.subprocess.PIPE
     )
     assert parent.stdout is not None
-    while await parent.stdout.readline() != b"stored\n":
-        continue
+    said = await parent.stdout.readuntil(b"stored\n")
+    assert b"vector_shard_ready" in said
     assert await appears("build_graph", parent.pid)
     children = psutil.Process(parent.pid).children(recursive=True)
     assert len(children) == 2

@@ -8,12 +8,13 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType, TracebackType
 from typing import IO, Final
 
 import click
 
-from service.errors import CitewellError
+from service.errors import CitewellError, ConfigurationError
 from service.surfaces.cli import exit_codes
 from service.surfaces.cli.escaping import printable
 
@@ -45,18 +46,21 @@ ENTRIES: Final[Mapping[str, Entry]] = MappingProxyType(
 )
 
 
+EXTENSIONS: Final = "citewell.commands"
+
+
 class Program(click.Group):
     """A group that imports a command only to run it, and ends with a documented exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the table."""
-        return list(ENTRIES)
+        """The commands in the order of the table, then those of other packages."""
+        return [*ENTRIES, *sorted(extensions())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, imported now."""
         entry = ENTRIES.get(cmd_name)
         if entry is None:
-            return None
+            return _extension(cmd_name)
         module, _, attribute = entry.place.partition(":")
         command: click.Command = getattr(importlib.import_module(f"service.surfaces.cli.{module}"), attribute)
         return command
@@ -64,7 +68,9 @@ class Program(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing what is in it."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in ENTRIES.items()])
+            own = [(name, entry.help) for name, entry in ENTRIES.items()]
+            more = [(name, f"See citewell {name} --help.") for name in sorted(extensions())]
+            formatter.write_dl([*own, *more])
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
@@ -90,6 +96,23 @@ class Program(click.Group):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         return self.main()
+
+
+def extensions() -> Mapping[str, EntryPoint]:
+    """The commands that installed packages add under the entry point group `citewell.commands`."""
+    return {point.name: point for point in entry_points(group=EXTENSIONS) if point.name not in ENTRIES}
+
+
+def _extension(name: str) -> click.Command | None:
+    """A command of another package. Raises ConfigurationError when it lacks something."""
+    point = extensions().get(name)
+    if point is None:
+        return None
+    try:
+        command: click.Command = point.load()
+    except ImportError as error:
+        raise ConfigurationError(f"the command {name} cannot be loaded: {error}") from error
+    return command
 
 
 class Ended(click.ClickException):

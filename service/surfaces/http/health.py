@@ -138,6 +138,8 @@ async def _vectors(application: Application) -> PartOut:
     if status is None:
         return _part("off")
     match status.encoder:
+        case EncoderState.READY if status.collection is None:
+            return _part("empty", "there are no vectors yet")
         case EncoderState.READY if status.failure is None:
             behind = f"{status.pending} changes behind" if status.pending else None
             return _part("ready", behind)

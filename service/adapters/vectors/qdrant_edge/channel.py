@@ -48,6 +48,7 @@ class Channel:
         self.over = asyncio.Event()  # no call can be answered any more
         self.ready: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen())
+        self._listening.add_done_callback(self._lose)  # also when it is cancelled before it began
 
     @classmethod
     async def attached(cls, connection: socket.socket, most: int) -> "Channel":
@@ -112,8 +113,6 @@ class Channel:
             pass  # the ordinary way to learn that the process ended
         except (BadFrame, msgspec.MsgspecError) as error:
             _log.warning("vector_shard_speaks_nonsense", error=str(error))
-        finally:
-            self._lose()
 
     def _heard(self, call: int, answer: Ready | Answer, body: bytes) -> None:
         self._unanswered_since = None
@@ -125,7 +124,7 @@ class Channel:
         if waiting is not None and not waiting.done():
             waiting.set_result((answer, body))
 
-    def _lose(self) -> None:
+    def _lose(self, _: asyncio.Task[None]) -> None:
         self.over.set()
         self._writer.close()
         for waiting in self._pending.values():

@@ -1,0 +1,1 @@
+"""Faults, each caused for real: damaged files, full disks, dead databases, killed processes."""

@@ -1,0 +1,19 @@
+"""Fixtures of the fault tests."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in memory, where there is one
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A data folder, in memory if there is one."""
+    if not MEMORY.is_dir():
+        yield tmp_path / "home"
+        return
+    with tempfile.TemporaryDirectory(prefix="citewell-", dir=MEMORY) as folder:
+        yield Path(folder) / "home"
