@@ -11,10 +11,12 @@ from hashlib import sha256
 from itertools import product
 from typing import Final
 
+from eval.dataset import CUTOFF
 from eval.fusing import Candidate, fused_names
 from eval.inference import Comparison, bootstrap_mean, compare
 from eval.measures import RECALL, mean, score_run
 from eval.outputs import KeptSet
+from eval.rankings import Hit
 from service.core.fusion import FusionMethod, FusionSettings
 
 FOLDS: Final = 5
@@ -83,21 +85,20 @@ def score_grid(
     for number, one in enumerate(sets):
         columns: dict[str, Column] = {}
         for done, candidate in enumerate(candidates, start=1):
-            run = {query: fused_names(ranked, candidate)[:8] for query, ranked in one.queries.items()}
+            run = {query: fused_names(ranked, candidate)[:CUTOFF] for query, ranked in one.queries.items()}
             columns[candidate.label] = score_run(one.qrels, run, [RECALL])[RECALL]
             if progress is not None:
                 progress(number * len(candidates) + done, steps)
-        lexical, vector = (
-            score_run(
-                one.qrels,
-                {q: [h.name for h in hits(ranked)][:8] for q, ranked in one.queries.items()},
-                [RECALL],
-            )[RECALL]
-            for hits in (lambda r: r.lexical, lambda r: r.vector)
-        )
+        lexical = _arm(one, [(q, ranked.lexical) for q, ranked in one.queries.items()])
+        vector = _arm(one, [(q, ranked.vector) for q, ranked in one.queries.items()])
         single = lexical if mean(lexical) >= mean(vector) else vector
         scored.append(SetScores(one.name, single, lexical, vector, columns))
     return scored
+
+
+def _arm(one: KeptSet, rankings: Iterable[tuple[str, Sequence[Hit]]]) -> Column:
+    run = {query: [hit.name for hit in hits[:CUTOFF]] for query, hits in rankings}
+    return score_run(one.qrels, run, [RECALL])[RECALL]
 
 
 def grid_rows(scores: Sequence[SetScores], seed: int) -> list[GridRow]:
@@ -132,7 +133,7 @@ def held_out(
     """Score each fold with the label that the other folds choose."""
     chosen, values = [], {one.name: dict[str, float]() for one in scores}
     for fold in range(folds):
-        rest = [_part(one, fold, seed, folds, inside=False) for one in scores]
+        rest = [_part(one, fold, seed, folds) for one in scores]
         label = choose(rest, labels, seed)
         chosen.append(label)
         for one in scores:
@@ -159,9 +160,11 @@ def fold_of(query_id: str, seed: int, folds: int) -> int:
     return int.from_bytes(sha256(f"{seed} {query_id}".encode()).digest()[:8], "big") % folds
 
 
-def _part(one: SetScores, fold: int, seed: int, folds: int, *, inside: bool) -> SetScores:
+def _part(one: SetScores, fold: int, seed: int, folds: int) -> SetScores:
+    """A set without the queries of a fold."""
+
     def of(column: Column) -> Column:
-        return {q: v for q, v in column.items() if (fold_of(q, seed, folds) == fold) is inside}
+        return {q: v for q, v in column.items() if fold_of(q, seed, folds) != fold}
 
     lexical, vector = of(one.lexical), of(one.vector)
     single = lexical if mean(lexical) >= mean(vector) else vector

@@ -36,7 +36,7 @@ def spread(interval: Interval) -> str:
 
 
 def _measures(one: SetReport) -> Table:
-    table = _table(f"{one.name}: {one.queries} queries over {one.corpus}", ("", *ORDER))
+    table = table_of(f"{one.name}: {one.queries} queries over {one.corpus}", ("", *ORDER))
     for name in MEASURES:
         cells = [one.arms[arm][name] for arm in ORDER]
         shown = [spread(cell) if name == RECALL else f"{cell.estimate:.3f}" for cell in cells]
@@ -46,7 +46,7 @@ def _measures(one: SetReport) -> Table:
 
 def _comparisons(one: SetReport) -> Table:
     columns = ("hybrid against", "difference", "p", "wins", "ties", "losses")
-    table = _table(None, columns)
+    table = table_of(None, columns)
     for against in one.comparisons:
         result = against.result
         note = " (better single arm)" if against.arm == one.better_single_arm else ""
@@ -78,7 +78,7 @@ def _notes(one: SetReport) -> Iterable[str]:
 
 
 def _slices(sets: Iterable[SetReport]) -> Table:
-    table = _table("recall@8 by slice", ("slice", "queries", *ORDER, "hybrid - lexical"))
+    table = table_of("recall@8 by slice", ("slice", "queries", *ORDER, "hybrid - lexical"))
     for one in sets:
         for part in one.slices:
             gain = part.against_lexical.difference
@@ -97,7 +97,7 @@ def _times(report: Report) -> Table:
     title = "milliseconds an answer, p50 / p95, the query's vector in memory"
     if encode is not None:
         title += f"; encoding a query {encode:.1f}"
-    table = _table(title, ("", *ORDER))
+    table = table_of(title, ("", *ORDER))
     for name, arms in timings.answers.items():
         cells = [arms.get(arm, {}) for arm in ORDER]
         shown = [f"{cell['p50']:.1f} / {cell['p95']:.1f}" if cell else "-" for cell in cells]
@@ -105,7 +105,8 @@ def _times(report: Report) -> Table:
     return table
 
 
-def _table(title: str | None, columns: Iterable[str]) -> Table:
+def table_of(title: str | None, columns: Iterable[str]) -> Table:
+    """A plain table, its first column to the left and the others to the right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for position, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if position == 0 else "right")

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import click
@@ -12,9 +11,9 @@ from click.testing import CliRunner
 
 import service
 from service import errors
-from service.surfaces.cli import exit_codes, main, program
+from service.surfaces.cli import exit_codes, main
 from service.surfaces.cli.exit_codes import exit_code
-from service.surfaces.cli.program import ENTRIES
+from service.surfaces.cli.program import ENTRIES, EXTENSIONS
 from tests.cli.commands import CommandLine
 
 
@@ -48,11 +47,14 @@ def test_the_readme_documents_the_exit_statuses() -> None:
     assert all(exit_codes.MEANINGS[int(code)] == meaning for code, meaning in rows.items())
 
 
-def test_other_packages_add_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_packages_add_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package's entry point under `citewell.commands` is a command; one that cannot be loaded says why."""
-    works = EntryPoint("hello", "service.surfaces.cli.database:db", program.EXTENSIONS)
-    lacks = EntryPoint("broken", "no_such_module:group", program.EXTENSIONS)
-    monkeypatch.setattr(program, "entry_points", lambda group: [works, lacks])
+    package = tmp_path / "greeting-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+    points = ["hello = service.surfaces.cli.database:db", "broken = no_such_module:group"]
+    (package / "entry_points.txt").write_text("\n".join([f"[{EXTENSIONS}]", *points]))
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert "See citewell hello --help." in CliRunner().invoke(main, ["--help"]).stdout
     assert "upgrade" in CliRunner().invoke(main, ["hello", "--help"]).stdout
     refused = CliRunner().invoke(main, ["broken"])

@@ -1,9 +1,10 @@
 """A corpus that every fault is tried on, and the question whether the answers are still exact."""
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
-from service.bootstrap import Application
+from service.bootstrap import Application, application
 from service.model import (
     DEFAULT_WORKSPACE,
     Capture,
@@ -102,5 +103,30 @@ def generation(folder: Path) -> Path:
 
 def copy_of(home: Path, target: Path) -> Path:
     """A copy of a data folder, as a kill or a backup of this moment would leave it."""
-    shutil.copytree(home, target, ignore=shutil.ignore_patterns("*.new"))
+    shutil.copytree(home, target, copy_function=_copy)
     return target
+
+
+def _copy(source: str, target: str) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except FileNotFoundError:  # merged away while the folder was being copied
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A data folder with a finished index: several segments, deleted documents, a checkpoint."""
+
+    home: Path
+    corpus: Corpus
+
+
+async def filled(home: Path) -> Filled:
+    """Fill a data folder and leave it in order."""
+    corpus = Corpus()
+    async with application(settings_in(home)) as app:
+        await fill(app, corpus, range(30))
+        await upkeep(app)
+        await fill(app, corpus, range(30, 33))
+    return Filled(home, corpus)

@@ -83,7 +83,7 @@ class GlanceReader:
         if self._postgres:
             driver = engine.dialect.loaded_dbapi.asyncpg
             errors = (driver.PostgresError, driver.InterfaceError)
-        self._errors = (*errors, DBAPIError, PoolTimeout, OSError)
+        self._errors: tuple[type[Exception], ...] = (*errors, DBAPIError, PoolTimeout, OSError)
 
     async def read(
         self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None

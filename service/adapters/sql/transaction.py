@@ -1,5 +1,6 @@
 """One write transaction. It holds the write lock from its first statement, so its reads cannot be overtaken."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,8 +11,20 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from service.adapters.sql import rows, schema
 from service.adapters.sql.snapshot import LIVE, SqlSnapshot
 from service.core.capture_rules import ItemHead
-from service.model import ChangeKind, Facet, FacetTag, FacetType, ItemId, TagEvent, Vocabulary, Workspace
+from service.model import (
+    ChangeKind,
+    Facet,
+    FacetTag,
+    FacetType,
+    ItemId,
+    PassageText,
+    TagEvent,
+    Vocabulary,
+    Workspace,
+)
 from service.ports.store import IngestMark, NewItem
+
+PASSAGES_AT_A_TIME = 1_000  # tokenized on a thread and inserted, so that other requests get their turns
 
 
 @dataclass(slots=True)
@@ -80,7 +93,8 @@ class SqlTransaction:
             return
         keys = dict(zip((item.item_id for item in new), self._next_item_keys(len(new)), strict=True))
         old = await self.heads([item.supersedes for item in new if item.supersedes])
-        item_rows, passage_rows, superseded = [], [], []
+        item_rows, superseded = [], []
+        passages: list[tuple[int, int, PassageText]] = []
         for item in new:
             key = keys[item.item_id]
             row = rows.item_row(
@@ -92,17 +106,17 @@ class SqlTransaction:
                 item.fetched_at,
             )
             item_rows.append(row)
-            passage_rows += [
-                rows.passage_row(self._next_passage_key(), key, passage) for passage in item.capture.passages
-            ]
+            passages += [(self._next_passage_key(), key, passage) for passage in item.capture.passages]
             if item.supersedes is not None:
                 old_key = keys[item.supersedes] if item.supersedes in keys else old[item.supersedes].item_key
                 superseded.append({"key": old_key, "by": item.item_id})
                 self._log(ChangeKind.ITEM_STALE, old_key)
             self._log(ChangeKind.ITEM_ADDED, key)
         await self._insert_superseding(item_rows, superseded)
-        if passage_rows:
-            await self._connection.execute(insert(schema.passages), passage_rows)
+        for start in range(0, len(passages), PASSAGES_AT_A_TIME):
+            part = passages[start : start + PASSAGES_AT_A_TIME]
+            tokenized = await asyncio.to_thread(_passage_rows, part)
+            await self._connection.execute(insert(schema.passages), tokenized)
 
     async def _insert_superseding(
         self, item_rows: list[dict[str, object]], superseded: list[dict[str, object]]
@@ -321,3 +335,7 @@ class SqlTransaction:
                 "at": self._now,
             }
         )
+
+
+def _passage_rows(passages: Sequence[tuple[int, int, PassageText]]) -> list[dict[str, object]]:
+    return [rows.passage_row(key, item_key, passage) for key, item_key, passage in passages]
