@@ -14,7 +14,7 @@ from typing import Final
 from eval.dataset import CUTOFF
 from eval.fusing import Candidate, fused_names
 from eval.inference import Comparison, bootstrap_mean, compare
-from eval.measures import RECALL, mean, score_run
+from eval.measures import RECALL, RECALL_ALONE, mean, score_run
 from eval.outputs import KeptSet
 from eval.rankings import Hit
 from service.core.fusion import FusionMethod, FusionSettings
@@ -86,7 +86,7 @@ def score_grid(
         columns: dict[str, Column] = {}
         for done, candidate in enumerate(candidates, start=1):
             run = {query: fused_names(ranked, candidate)[:CUTOFF] for query, ranked in one.queries.items()}
-            columns[candidate.label] = score_run(one.qrels, run, [RECALL])[RECALL]
+            columns[candidate.label] = score_run(one.qrels, run, RECALL_ALONE)[RECALL]
             if progress is not None:
                 progress(number * len(candidates) + done, steps)
         lexical = _arm(one, [(q, ranked.lexical) for q, ranked in one.queries.items()])
@@ -98,7 +98,7 @@ def score_grid(
 
 def _arm(one: KeptSet, rankings: Iterable[tuple[str, Sequence[Hit]]]) -> Column:
     run = {query: [hit.name for hit in hits[:CUTOFF]] for query, hits in rankings}
-    return score_run(one.qrels, run, [RECALL])[RECALL]
+    return score_run(one.qrels, run, RECALL_ALONE)[RECALL]
 
 
 def grid_rows(scores: Sequence[SetScores], seed: int) -> list[GridRow]:

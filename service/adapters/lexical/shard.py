@@ -353,8 +353,12 @@ class Shard:
             return
         checkpoint = Checkpoint(generation.applied, generation.counts.copy(), generation.leaving_keys())
         database_id = await self._feed.database_id()
-        await self._blocking(partial(self._folder.save, generation.path, checkpoint, database_id))
-        generation.saved = True
+        try:
+            await self._blocking(partial(self._folder.save, generation.path, checkpoint, database_id))
+        except OSError as error:  # a full disk: the index serves on, and the next start replays a longer log
+            self.failure = str(error)
+            return
+        generation.saved, self.failure = True, None
 
     async def _blocking(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)

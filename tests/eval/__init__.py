@@ -1,0 +1,1 @@
+"""The evaluation: what it reads, what it computes, and what it decides."""
