@@ -25,6 +25,7 @@ def logs_to_stderr(level: str) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for chatty in CHATTY:
         logging.getLogger(chatty).setLevel("DEBUG" if level == "DEBUG" else "WARNING")
+    logging.getLogger("pypdf").setLevel("ERROR")  # a damaged file can warn once for every object in it
     renderer: structlog.typing.Processor = (
         structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     )
