@@ -99,7 +99,7 @@ def read_dataset(folder: Path, name: str, corpus: Corpus | None = None) -> Datas
 def digest_of(paths: Sequence[Path], salt: str = "") -> str:
     """A hash of files' names and bytes, in the order of their names. Raises MissingFile."""
     whole = hashlib.sha256(salt.encode())
-    for path in sorted(paths, key=lambda one: (one.parent.name, one.name)):
+    for path in sorted(paths, key=lambda one: one.name):
         try:
             contents = path.read_bytes()
         except OSError as error:

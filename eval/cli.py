@@ -140,7 +140,7 @@ def _weights(text: str) -> tuple[float, float]:
 @group.command()
 @click.argument("rankings", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--method", "methods", multiple=True, type=click.Choice(list(FusionMethod)), help="Default: every method."
+    "--method", "methods", multiple=True, type=click.Choice([one.value for one in FusionMethod]), help="Default: every method."
 )
 @click.option("--folds", type=click.IntRange(2, 20), default=FOLDS, show_default=True)
 @click.option("--seed", type=int, default=SEED, show_default=True)

@@ -128,5 +128,5 @@ def _timings(scored: Sequence[tuple[Dataset, Rankings, SetReport]], costs: Seque
         encode_query=percentiles([second for cost in costs for second in cost.query_seconds]),
         passages_encoded=sum(cost.encoded for cost in costs),
         passages_from_cache=sum(cost.from_cache for cost in costs),
-        encode_seconds=round(sum(cost.seconds for cost in costs), 3),
+        encode_seconds=round(sum(cost.seconds for cost in costs), 6),
     )

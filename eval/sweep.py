@@ -68,7 +68,7 @@ def grid(methods: Iterable[FusionMethod] = tuple(FusionMethod)) -> list[Candidat
                 rrf = product((2, 5, 10, 20, 60), weights)
                 made += [Candidate(method, FusionSettings(k, *pair)) for k, pair in rrf]
             case FusionMethod.COVERAGE_RRF:
-                bent = product((5, 10, 20, 60), (1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 3.0))
+                bent = product((5, 10, 20, 60), (1.0, 1.5, 2.0, 3.0), (1.0, 1.5, 2.0))
                 made += [Candidate(method, FusionSettings(k, w, 1.0), power) for k, w, power in bent]
             case _:
                 shares = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)

@@ -37,7 +37,7 @@ _UNSPACED = regex.compile(
 _SAME_AS = str.maketrans(
     {
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63\uff0d", "-"),
-        **dict.fromkeys("\u2018\u2019\u02bc\u02bb\uff07\u00b4`", "'"),
+        **dict.fromkeys("\u2018\u2019\u02bc\u02bb\uff07\u00b4", "'"),
         **dict.fromkeys("\u2044\u2215", "/"),
         **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e", None),
         **dict.fromkeys("\u2066\u2067\u2068\u2069", None),
@@ -150,6 +150,7 @@ def fold(text: str) -> str:
     """Case, compatibility forms, diacritics and look-alike punctuation removed. Idempotent."""
     if text.isascii():
         return text.lower()
+    text = text.replace("\u00b4", "'")  # an acute accent of its own; NFKC would make it a space and a mark
     text = _FRACTION.sub(r" \g<0>", text)
     text = unicodedata.normalize("NFKC", text).translate(_SAME_AS).casefold()
     text = _DIACRITICS.sub("", unicodedata.normalize("NFD", text))

@@ -27,7 +27,8 @@ ORACLE = {
 def reference_run() -> dict[str, list[str]]:
     """trec_eval's run in its own order: by score, equal scores by name, last first."""
     by_query: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
-    for doc in ir_measures.read_trec_run(str(REFERENCE / "results.test")):
+    docs = ir_measures.read_trec_run(str(REFERENCE / "results.test"))  # type: ignore[no-untyped-call]
+    for doc in docs:
         by_query[doc.query_id].append((doc.score, doc.doc_id))
     return {query: [name for _, name in sorted(docs, reverse=True)] for query, docs in by_query.items()}
 

@@ -39,7 +39,7 @@ async def test_a_full_disk_under_the_index(home: Path, monkeypatch: pytest.Monke
 
 
 async def test_a_full_disk_under_sqlite(home: Path) -> None:
-    """C16: a capture that finds the disk full is refused whole; reads go on, and so do writes once there is space."""
+    """C16: a capture that finds the disk full is refused whole; reads go on, and writes once there is space."""
     corpus = Corpus()
     with small_disk(home / "database", 4) as disk:
         settings = settings_in(home, database_url=f"sqlite:///{home / 'database' / 'citewell.db'}")

@@ -79,10 +79,11 @@ async def test_a_graph_is_built_when_writes_have_settled(tmp_path: Path) -> None
 
     served, _ = parts_of(store)
     for _ in range(600):
-        if served.outside_graph == 0:
+        if served.outside_graph <= threshold(COUNT, 500):
             break
         await asyncio.sleep(0.05)
-    assert (served.outside_graph, served.points) == (0, COUNT)
+    assert served.outside_graph <= threshold(COUNT, 500)
+    assert await store.count(COLLECTION, None, soon()) == COUNT
     await store.close()
 
 

@@ -1,7 +1,7 @@
 """The lexical index of every workspace in this process's own folder. Implements LexicalIndex."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -94,6 +94,10 @@ class TantivyLexicalIndex:
         """The index at `snapshot.seq` or later; the rows themselves where it is not usable and they are few."""
         shard = self._shard(workspace)
         capture = shard.capture(snapshot.seq, terms)
+        if capture is not None and capture.seq > snapshot.seq and await self._feed.head() < capture.seq:
+            reason = "the database was put back to an earlier state"
+            await self._patiently(self._track(shard.damaged(capture.generation, reason)))
+            capture = None
         few: bool | None = None
         if capture is None:
             advancing = self._begin(shard, snapshot.seq)
@@ -165,7 +169,10 @@ class TantivyLexicalIndex:
 
     def _begin(self, shard: Shard, target: int) -> asyncio.Task[None]:
         """Advance whether or not anybody waits for it."""
-        work = asyncio.create_task(shard.advance(target))
+        return self._track(shard.advance(target))
+
+    def _track(self, step: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        work = asyncio.create_task(step)
         self._work.add(work)
         work.add_done_callback(self._ended)
         return work

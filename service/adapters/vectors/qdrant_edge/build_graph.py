@@ -1,11 +1,12 @@
 """The process that builds a graph: copies a shard that nobody writes to, builds, and ends.
 
-It says "copied" on its output when writes to the source may go on. Its exit code is that of a shard's
+It says "copied" on its socket when writes to the source may go on. Its exit code is that of a shard's
 process; the target is of use only after a clean exit.
 """
 
 import os
 import shutil
+import socket
 import sys
 
 import msgspec
@@ -23,12 +24,11 @@ from service.adapters.vectors.qdrant_edge.launch import COPIED, BuildOptions, Ex
 _NICENESS = 10  # what serves goes first
 
 
-def build(options: BuildOptions) -> Exit:
+def build(options: BuildOptions, connection: socket.socket) -> Exit:
     """Copy, build, and close."""
     try:
         shutil.copytree(options.source, options.target)
-        sys.stdout.write(f"{COPIED}\n")
-        sys.stdout.flush()
+        connection.sendall(COPIED)
         with translated():
             shard = EdgeShard.load(options.target, graph_config(options))
             shard.optimize()
@@ -51,7 +51,9 @@ def main() -> None:
     options = msgspec.json.decode(sys.argv[1], type=BuildOptions)
     die_with(options.parent)
     os.nice(_NICENESS)
-    sys.exit(build(options))
+    with socket.socket(fileno=options.descriptor) as connection:
+        code = build(options, connection)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

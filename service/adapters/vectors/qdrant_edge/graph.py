@@ -153,6 +153,7 @@ class GraphKeeper:
             ready = await process.ready(self._settings.start_seconds)
         except asyncio.CancelledError:
             process.kill()
+            await process.ended()
             raise
         if ready is None:
             ending = await process.ended()

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 import msgspec
 
 _PR_SET_PDEATHSIG = 1
-COPIED = "copied"  # a builder's word for: the source may be written to again
+COPIED = b"copied\n"  # a builder's word for: the source may be written to again
 
 
 class Exit(IntEnum):
@@ -47,6 +47,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     source: str
     target: str
     dimension: int
+    descriptor: int
     parent: int
     links: int
     build_depth: int

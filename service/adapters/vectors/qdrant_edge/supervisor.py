@@ -11,10 +11,11 @@ import structlog
 from service.adapters.vectors.deadlines import until
 from service.adapters.vectors.qdrant_edge import folders
 from service.adapters.vectors.qdrant_edge.channel import Channel
+from service.adapters.vectors.qdrant_edge.child import Ending
 from service.adapters.vectors.qdrant_edge.fate import Backoff, CrashRecord, Fate
 from service.adapters.vectors.qdrant_edge.folders import Meta
 from service.adapters.vectors.qdrant_edge.launch import Exit, Opening
-from service.adapters.vectors.qdrant_edge.process import Ending, ShardProcess
+from service.adapters.vectors.qdrant_edge.process import ShardProcess
 from service.adapters.vectors.qdrant_edge.settings import MEBIBYTE, EdgeSettings
 from service.adapters.vectors.qdrant_edge.wire import Ready
 from service.ports.vectors import (
