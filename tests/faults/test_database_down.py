@@ -79,6 +79,7 @@ async def test_postgresql_stops_and_comes_back(server: PostgresServer, home: Pat
             await fill(app, corpus, range(6, 9))
             await upkeep(app)
             await assert_exact(app, corpus)
+            assert app.lexical.status()[DEFAULT_WORKSPACE].documents == 9 * 8
             assert (await ask(app, SUBJECTS[0])).lexical.source == CandidateSource.INDEX
             for _ in range(engine.GLANCE_POOL_SIZE + 1):
                 assert await app.store.glance(DEFAULT_WORKSPACE, [1], None) is not None
