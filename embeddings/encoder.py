@@ -69,8 +69,8 @@ def passage_steps(
 ) -> Generator[int, None, list[Vectors]]:
     """`encode_passages` in small steps, so that something more urgent can run in between.
 
-    Yields the number of windows encoded in the step. Windows of like length share a batch of up to
-    `batch_tokens` padded tokens, whatever text they are from.
+    Yields the number of windows encoded in the step. Windows of one padded length share a batch of up to
+    `batch_tokens` tokens, whatever text they are from.
 
     Raises:
         InvalidText, EncodingFailed: see `Encoder`.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from embeddings.encoder import Encoder, passage_steps
 from embeddings.encoder_settings import ServiceLimits
 from embeddings.encoder_state import EncoderState, Phase, WorkCounts
-from embeddings.errors import EmbeddingError, EncoderClosed, EncoderNotReady, EncodingFailed
+from embeddings.errors import EmbeddingError, EncoderClosed, EncoderNotReady, EncodingFailed, InvalidText
 from embeddings.vectors import Vectors, require_unit_rows
 from embeddings.work_queue import PassageJob, QueryJob, WorkQueue
 
@@ -198,7 +198,7 @@ class EncoderWorker:
         except Exception as error:  # noqa: BLE001 - whatever the model raises belongs to the callers
             if len(texts) > 1:
                 return {text: self._vectors_of(encoder, [text])[text] for text in texts}
-            self.counts.failures += 1
+            self.counts.failures += not isinstance(error, InvalidText)
             return {texts[0]: _as_ours(error, "the model failed while encoding")}
         return {text: row.copy() for text, row in zip(texts, rows, strict=True)}
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from sentence_transformers import SentenceTransformer
@@ -16,17 +15,18 @@ from embeddings.errors import InvalidEncoderSettings, UnsuitableModel
 from embeddings.fingerprint import Fingerprint
 from embeddings.location import ModelLocation, locate
 from embeddings.model_files import content_digest
+from embeddings.model_runner import ModelRunner
 from embeddings.openvino_backend import run_on_openvino
 from embeddings.prompts import Prompts, choose_prompts
+from embeddings.query_cache import Role
 from embeddings.self_check import PROBES, least_cosine, require_agreement
-from embeddings.sentence_transformer import SentenceTransformerEncoder, encode_documents
+from embeddings.sentence_transformer import SentenceTransformerEncoder
 from embeddings.token_offsets import TokenReader, token_reader
 from embeddings.torch_threads import torch_threads
 from embeddings.vectors import Vectors, unit_rows
-from embeddings.windows import Windower
+from embeddings.windows import PADDING, Windower
 
 _SMALLEST_WINDOW = 4
-_PROBE_BATCH = 4
 # What the library and those below it raise on damaged or foreign files.
 _LOAD_ERRORS = (
     OSError,
@@ -53,10 +53,11 @@ def open_encoder(settings: EncoderSettings) -> SentenceTransformerEncoder:
         prompts = _prompts(model, location, settings)
         reader = token_reader(model)
         limit = _cap_tokens(model, reader, settings.token_limit)
-        reference = _encode_probes(model, prompts.passage)
+        runner = ModelRunner(model, reader, limit, settings.threads)
+        reference = _encode_probes(runner, prompts.passage)
         if (settings.backend, settings.precision) != (Backend.TORCH, Precision.FP32):
             _run_as(model, settings)
-            agreement = least_cosine(reference, _encode_probes(model, prompts.passage))
+            agreement = least_cosine(reference, _encode_probes(runner, prompts.passage))
             require_agreement(settings.precision, agreement)
     windower = _windower(reader, limit, prompts, settings.window_overlap)
     fingerprint = Fingerprint(
@@ -72,7 +73,7 @@ def open_encoder(settings: EncoderSettings) -> SentenceTransformerEncoder:
         window_overlap=windower.overlap,
         precision=settings.precision.value,
     )
-    return SentenceTransformerEncoder(model, fingerprint, windower, settings.threads)
+    return SentenceTransformerEncoder(runner, fingerprint, windower)
 
 
 def _load(folder: Path, device: str) -> SentenceTransformer:
@@ -104,11 +105,14 @@ def _prompts(model: SentenceTransformer, location: ModelLocation, settings: Enco
 
 
 def _cap_tokens(model: SentenceTransformer, reader: TokenReader, cap: int) -> int | None:
-    """Make the model read no more than the smaller of its own limit and `cap`; return that limit."""
+    """Make the model read no more than the smaller of its own limit and `cap`, in whole steps of padding.
+
+    Padding beyond its own limit would ask the model for positions that it does not have.
+    """
     if not reader.bounded:
         return None
     own = model.max_seq_length
-    limit = cap if own is None else min(cap, own)
+    limit = (cap if own is None else min(cap, own)) // PADDING * PADDING
     model.max_seq_length = limit
     return limit
 
@@ -125,9 +129,8 @@ def _windower(reader: TokenReader, limit: int | None, prompts: Prompts, overlap:
     return Windower(reader.offsets, capacity, min(overlap, capacity // 2), overhead)
 
 
-def _encode_probes(model: SentenceTransformer, prompt: str) -> Vectors:
-    starts = range(0, len(PROBES), _PROBE_BATCH)
-    raw = np.vstack([encode_documents(model, list(PROBES[at : at + _PROBE_BATCH]), prompt) for at in starts])
+def _encode_probes(runner: ModelRunner, prompt: str) -> Vectors:
+    raw = runner.encode(PROBES, Role.PASSAGE, prompt)
     return unit_rows(raw, rows=len(PROBES), dimension=raw.shape[1])
 
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from embeddings.errors import UnsuitableModel
 
 Offsets = Sequence[tuple[int, int]]
 """Character span of every token, in order, special tokens left out."""
+
+PADDING = 8
+"""Batches are padded to a multiple of so many tokens: few lengths, so that texts still find company."""
 
 _SNAP_SHARE = 4  # a cut may move back by a quarter of a window to fall between words
 
@@ -78,17 +82,21 @@ class Windower:
             stop = shorter
 
 
+def padded_length(tokens: int) -> int:
+    """Tokens a text takes in a batch: the next multiple of `PADDING`."""
+    return -(-tokens // PADDING) * PADDING
+
+
 def padded_batches(sizes: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indices in groups of like size: longest times count stays within `budget`, or the group is one."""
-    order = sorted(range(len(sizes)), key=lambda index: (-sizes[index], index))
-    batch: list[int] = []
-    for index in order:
-        if batch and sizes[batch[0]] * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    """Indices in groups of one padded length, longest first; a group's tokens stay within `budget`, or it is one.
+
+    Every index is in one group. Equal lengths keep their order.
+    """
+    by_length = sorted(range(len(sizes)), key=lambda index: (-padded_length(sizes[index]), index))
+    for length, group in groupby(by_length, key=lambda index: padded_length(sizes[index])):
+        alike = list(group)
+        most = max(1, budget // length)
+        yield from (alike[at : at + most] for at in range(0, len(alike), most))
 
 
 def _even_step(total: int, capacity: int, overlap: int) -> int:

@@ -28,6 +28,7 @@ from service.surfaces.cli.program import Ended
 from service.surfaces.cli.terminal import output, tell
 
 DECIDING: Final = (NamedSet.PARAPHRASE.value, NamedSet.EXACT.value, NamedSet.STALE_TRAP.value)
+METHODS: Final = [one.value for one in FusionMethod]
 CACHE: Final = "eval-cache"  # in the data directory
 
 
@@ -139,9 +140,7 @@ def _weights(text: str) -> tuple[float, float]:
 
 @group.command()
 @click.argument("rankings", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--method", "methods", multiple=True, type=click.Choice([one.value for one in FusionMethod]), help="Default: every method."
-)
+@click.option("--method", "methods", multiple=True, type=click.Choice(METHODS), help="Default: all.")
 @click.option("--folds", type=click.IntRange(2, 20), default=FOLDS, show_default=True)
 @click.option("--seed", type=int, default=SEED, show_default=True)
 @click.option(

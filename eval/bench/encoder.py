@@ -76,9 +76,9 @@ def alone(encoder: Encoder, made: Texts) -> Figures:
 
 def bare(encoder: SentenceTransformerEncoder, made: Texts) -> Figures:
     """The library's own `encode`, in batches of 32, on the same number of threads."""
-    with torch_threads(encoder.threads):
+    with torch_threads(encoder.runner.threads):
         began = time.perf_counter()
-        encoder.model.encode(made.passages, batch_size=32, show_progress_bar=False)
+        encoder.runner.model.encode(made.passages, batch_size=32, show_progress_bar=False)
         spent = time.perf_counter() - began
     return {"passages/s": round(len(made.passages) / spent, 1)}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.adapters.sql import snapshot as sql_snapshot
-from service.bootstrap import Application, application
+from service.bootstrap import Application, application, open_store
 from service.ingest.vocabulary import put_vocabulary
 from service.model import (
     DEFAULT_WORKSPACE,
@@ -59,9 +59,8 @@ async def test_a_rebuild_asked_for_while_nobody_ran(fast_folder: Path) -> None:
     settings = Settings(data_dir=fast_folder / "one", database_url=f"sqlite:///{fast_folder / 'citewell.db'}")
     async with application(settings) as app:
         await store(app, capture("a", "sill", item_id=A))
-    async with application(settings.model_copy(update={"data_dir": fast_folder / "other"})) as other:
-        async with other.store.transaction(DEFAULT_WORKSPACE) as transaction:
-            await transaction.request_rebuild()
+    async with open_store(settings) as rows, rows.transaction(DEFAULT_WORKSPACE) as transaction:
+        await transaction.request_rebuild()
     for rebuilds in (1, 0):
         async with application(settings) as app:
             assert ids(await ask(app, "sill")) == [A]

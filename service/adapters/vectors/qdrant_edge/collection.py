@@ -56,9 +56,11 @@ class ServedCollection:
     ) -> None:
         """Make the change to the points named by `ids`."""
         async with self.writing(deadline):
-            if self._journal is not None:
-                self._journal.update(ids)  # before the call: it may take effect and still time out
-            done, _ = await self.call(request, body, Done, deadline)
+            try:
+                done, _ = await self.call(request, body, Done, deadline)
+            finally:  # even a write that timed out may have happened; noted earlier, it could be read too early
+                if self._journal is not None:
+                    self._journal.update(ids)
         self.wrote_at = time.monotonic()
         self.note(done)
 

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-import msgspec
 import structlog
 
 from service.adapters.vectors.qdrant_edge import folders
@@ -52,7 +51,7 @@ class GraphKeeper:
         self._collection = collection
         self._supervisor = collection.supervisor
         self._settings = settings
-        self.builder: GraphBuilder | None = None
+        self._one_build = asyncio.Lock()
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -66,25 +65,21 @@ class GraphKeeper:
         Raises:
             VectorStoreError | OSError: nothing changed.
         """
-        shard = folders.new_shard()
-        place = self._supervisor.folder / shard
-        began = time.monotonic()
-        try:
-            await self._build_in(place)
-            process = await self._open(place)
-            left = await self._switch(process, shard)
-        except BaseException:
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-            raise
-        finally:
-            self._collection.end_journal()
-        _log.info(
-            "vector_graph_built",
-            collection=self._supervisor.name,
-            points=self._collection.points,
-            seconds=round(time.monotonic() - began, 1),
-        )
-        await asyncio.to_thread(shutil.rmtree, left, ignore_errors=True)
+        async with self._one_build:
+            began = time.monotonic()
+            shard = folders.new_shard()
+            place = self._supervisor.folder / shard
+            try:
+                serving = await self._build_in(place)
+                left = await self._switch(serving, await self._open(place), shard)
+            except BaseException:
+                await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+                raise
+            finally:
+                self._collection.end_journal()
+            seconds = round(time.monotonic() - began, 1)
+            _log.info("vector_graph_built", collection=self._supervisor.name, seconds=seconds)
+            await asyncio.to_thread(shutil.rmtree, left, ignore_errors=True)
 
     async def _run(self) -> None:
         while True:
@@ -115,31 +110,31 @@ class GraphKeeper:
             return 0.0
         return self._collection.wrote_at + self._settings.settle_seconds - time.monotonic()
 
-    async def _build_in(self, place: Path) -> None:
-        deadline = time.monotonic() + _STEP_SECONDS
-        source = self._supervisor.folder / self._supervisor.meta.shard
+    async def _build_in(self, place: Path) -> ShardProcess:
+        """Returns the process whose shard was copied; if another takes its place, the copy is worthless."""
+        meta = self._supervisor.meta
+        source = self._supervisor.folder / meta.shard
         await asyncio.to_thread(self._need_room, source)
+        deadline = time.monotonic() + _STEP_SECONDS
+        async with self._collection.writing(deadline):
+            await self._collection.settle_files(deadline)
+            serving = self._supervisor.process
+            self._collection.start_journal()
+            builder = await GraphBuilder.start(source, place, meta.dimension, self._settings)
+            try:
+                copied = await builder.copied()
+            except BaseException:
+                await builder.stop()
+                raise
         try:
-            async with self._collection.writing(deadline):
-                await self._copy(source, place, deadline)
-            if self.builder is not None:
-                ending = await self.builder.ended()
-                if ending.code != Exit.CLEAN:
-                    raise VectorStoreError(f"the graph builder ended with {ending.code}")
+            if serving is None or serving is not self._supervisor.process or not copied:
+                raise VectorStoreUnavailable("the shard could not be copied in peace")
+            ending = await builder.ended()
         finally:
-            if self.builder is not None:
-                await self.builder.stop()
-            self.builder = None
-
-    async def _copy(self, source: Path, place: Path, deadline: float) -> None:
-        serving = self._supervisor.process
-        await self._collection.settle_files(deadline)
-        self._collection.start_journal()
-        self.builder = await GraphBuilder.start(
-            source, place, self._supervisor.meta.dimension, self._settings
-        )
-        if not await self.builder.copied() or self._supervisor.process is not serving:
-            raise VectorStoreUnavailable("the shard could not be copied in peace")
+            await builder.stop()
+        if ending.code != Exit.CLEAN:
+            raise VectorStoreError(f"the graph builder ended with {ending.code}")
+        return serving
 
     def _need_room(self, source: Path) -> None:
         needed = _ROOM * folders.size_bytes(source) + self._settings.reserve_bytes
@@ -160,24 +155,20 @@ class GraphKeeper:
             raise VectorStoreError(f"the new shard's process ended with {ending.code}")
         return process
 
-    async def _switch(self, process: ShardProcess, shard: str) -> Path:
+    async def _switch(self, serving: ShardProcess, process: ShardProcess, shard: str) -> Path:
         """Returns the folder that is no longer used."""
-        unneeded: ShardProcess | None = process
         meta = self._supervisor.meta
+        unneeded = process
         try:
             await self._catch_up(process)
             async with self._collection.writing(time.monotonic() + _STEP_SECONDS):
                 await self._carry(process, self._collection.take_journal())
                 done = await _told(process, Flush(), b"")
-                if self._supervisor.meta is not meta:
-                    raise VectorStoreUnavailable("the collection was replaced meanwhile")
-                fresh = msgspec.structs.replace(meta, shard=shard)
-                await asyncio.to_thread(folders.write_meta, self._supervisor.folder, fresh)
-                unneeded = self._supervisor.switch_to(process, fresh)
+                self._supervisor.switch(serving, process, shard)
+                unneeded = serving
                 self._collection.note(done)
         finally:
-            if unneeded is not None:
-                await unneeded.stop()
+            await unneeded.stop()
         return self._supervisor.folder / meta.shard
 
     async def _catch_up(self, process: ShardProcess) -> None:

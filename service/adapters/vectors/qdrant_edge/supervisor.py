@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from service.adapters.vectors.deadlines import until
@@ -80,17 +81,20 @@ class Supervisor:
             _log.warning("vector_shard_stalled", collection=self.name, pid=self._process.pid)
             self._process.kill()
 
-    def switch_to(self, process: ShardProcess, meta: Meta) -> ShardProcess | None:
-        """Let a process that is ready serve `meta` from now on; returns the one that is no longer needed.
+    def switch(self, old: ShardProcess, new: ShardProcess, shard: str) -> None:
+        """From now on `new`, which is ready, serves the collection from the folder `shard`.
 
-        That is the old one; or, should it have ended just now, the new one, because another life of this
-        collection is about to begin and must find its shard free.
+        It blocks for one small durable file, so that nothing can happen between disk and memory.
+
+        Raises:
+            VectorStoreUnavailable: `old` serves no more, because it ended or was replaced.
+            OSError: the description could not be written; `old` goes on serving.
         """
-        self.meta = meta
-        if not self._serving:
-            return process
-        old, self._process = self._process, process
-        return old
+        if not self._serving or self._process is not old:
+            raise VectorStoreUnavailable("the process to be replaced is gone")
+        meta = msgspec.structs.replace(self.meta, shard=shard)
+        folders.write_meta(self.folder, meta)
+        self._process, self.meta = new, meta
 
     async def close(self) -> None:
         """Stop supervising, then the process, which writes everything to disk first."""
