@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from eval.sweep import FOLDS, grid, grid_rows, held_out, score_grid
 from eval.table import print_report
 from eval.tables import changes_table, models_table, sweep_tables
 from eval.watching import watched
+from service.bootstrap import fusion_settings
 from service.core.fusion import FusionMethod, FusionSettings
 from service.settings import Settings, read_settings
 from service.surfaces.cli.logs import logs_to_stderr
@@ -124,7 +126,12 @@ def _fusion(settings: Settings, k: int | None, weights: str | None) -> FusionSet
     lexical, vector = settings.fusion_lexical_weight, settings.fusion_vector_weight
     if weights is not None:
         lexical, vector = _weights(weights)
-    return FusionSettings(settings.fusion_k if k is None else k, lexical, vector)
+    return replace(
+        fusion_settings(settings),
+        k=settings.fusion_k if k is None else k,
+        lexical_weight=lexical,
+        vector_weight=vector,
+    )
 
 
 def _weights(text: str) -> tuple[float, float]:

@@ -77,6 +77,8 @@ def assemble(sets: Sequence[SetReport], conditions: Conditions, timings: Timings
         seed=conditions.seed,
         model=conditions.model,
         settings={
+            "fusion_method": fusion.method.value,
+            "fusion_coverage_power": fusion.power,
             "fusion_k": fusion.k,
             "fusion_lexical_weight": fusion.lexical_weight,
             "fusion_vector_weight": fusion.vector_weight,

@@ -16,7 +16,7 @@ from service.adapters.sql.engine import database_url, open_engines
 from service.adapters.sql.migrate import upgrade
 from service.adapters.sql.rollout import SqlFlagLedger, SqlShadowLedger
 from service.adapters.sql.store import SqlStore
-from service.core.fusion import FusionSettings
+from service.core.fusion import FusionMethod, FusionSettings
 from service.ingest.absent_index import AbsentIndex
 from service.ingest.capture import Capturing
 from service.ingest.files import FileIngest, IngestParts
@@ -94,9 +94,7 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         flag = _open_flag(settings, store)
         stack.push_async_callback(flag.close)
         vectors = await stack.enter_async_context(vector_parts(settings, store.engines))
-        fusion = FusionSettings(
-            settings.fusion_k, settings.fusion_lexical_weight, settings.fusion_vector_weight
-        )
+        fusion = fusion_settings(settings)
         hybrid = Hybrid(vectors.arm, flag, fusion, settings.vector_budget)
         shadow = await _open_shadow(settings, store, Retriever(store, lexical, hybrid))
         stack.push_async_callback(shadow.close)
@@ -115,6 +113,17 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
             flag=flag,
             shadow=shadow,
         )
+
+
+def fusion_settings(settings: Settings) -> FusionSettings:
+    """How the arms are fused, as the settings say."""
+    return FusionSettings(
+        k=settings.fusion_k,
+        lexical_weight=settings.fusion_lexical_weight,
+        vector_weight=settings.fusion_vector_weight,
+        method=FusionMethod(settings.fusion_method),
+        power=settings.fusion_coverage_power,
+    )
 
 
 def _open_flag(settings: Settings, store: SqlStore) -> OpenFeatureFlag:

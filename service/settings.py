@@ -94,9 +94,17 @@ class Settings(BaseSettings):
         le=60,
         description="Seconds from a request's start after which vectors are left out.",
     )
-    fusion_k: int = Field(default=60, ge=1, le=10_000, description="k of reciprocal rank fusion.")
-    fusion_lexical_weight: float = Field(default=1.0, ge=0, description="Weight of the lexical rank.")
+    fusion_method: str = Field(
+        default="coverage-rrf",
+        pattern="^(rrf|coverage-rrf|convex)$",
+        description="How rankings are fused: rrf, coverage-rrf or convex.",
+    )
+    fusion_k: int = Field(default=5, ge=1, le=10_000, description="k of reciprocal rank fusion.")
+    fusion_lexical_weight: float = Field(default=2.0, ge=0, description="Weight of the lexical rank.")
     fusion_vector_weight: float = Field(default=1.0, ge=0, description="Weight of the vector rank.")
+    fusion_coverage_power: float = Field(
+        default=1.5, ge=0, le=10, description="Bends the share of the query that the lexical arm found."
+    )
     qdrant_url: str = Field(
         default="", description="Qdrant server; empty means Qdrant Edge in the data directory."
     )

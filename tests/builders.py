@@ -42,7 +42,9 @@ async def store(
     return [await app.capturing.capture(workspace, one) for one in captures]
 
 
-async def ask(app: Application, query: str, limit: int = 8, workspace: Workspace = DEFAULT_WORKSPACE) -> Answer:
+async def ask(
+    app: Application, query: str, limit: int = 8, workspace: Workspace = DEFAULT_WORKSPACE
+) -> Answer:
     """Retrieve by free text."""
     return await app.retriever.retrieve(ByQuery(query), RetrieveOptions(workspace, limit=limit))
 

@@ -1,24 +1,38 @@
 """Weighted reciprocal rank fusion, the project's own and the only place where arms are combined."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from service.core.order import rank_key
-from service.core.scoring import ScorablePassage, WeightedTerm
+from service.core.scoring import HEADING_BOOST, K1, TITLE_BOOST, ScorablePassage, WeightedTerm
 from service.core.tokenize import count_term
 from service.model import ItemId
 
 PassageKey = tuple[ItemId, int]
 
 
+class FusionMethod(StrEnum):
+    """How two rankings become one. RRF is the product's; what it is weighed by can follow the query."""
+
+    RRF = "rrf"
+    COVERAGE_RRF = "coverage-rrf"
+    MIN_MAX = "min-max"
+    CONVEX = "convex"
+
+
 @dataclass(frozen=True, slots=True)
 class FusionSettings:
-    """Weights and k of ``w_lex/(k + lexical rank) + w_vec/(k + vector rank)``, ranks from 1."""
+    """Weights and k of ``w_lex/(k + lexical rank) + w_vec/(k + vector rank)``, ranks from 1.
+
+    `power` bends the coverage where `method` weighs the lexical arm by it.
+    """
 
     k: int = 60
     lexical_weight: float = 1.0
     vector_weight: float = 1.0
+    method: FusionMethod = FusionMethod.RRF
+    power: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +85,6 @@ def _ranks(ranking: Sequence[PassageKey]) -> Mapping[PassageKey, int]:
     return ranks
 
 
-class FusionMethod(StrEnum):
-    """How two rankings become one. RRF is the product's; what it is weighed by can follow the query."""
-
-    RRF = "rrf"
-    COVERAGE_RRF = "coverage-rrf"
-    MIN_MAX = "min-max"
-    CONVEX = "convex"
-
-
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A passage with an arm's own score."""
@@ -111,11 +116,7 @@ def _holds(passage: ScorablePassage, weighted: WeightedTerm) -> bool:
 
 def weighted_by_coverage(settings: FusionSettings, coverage: float, power: float = 1.0) -> FusionSettings:
     """The settings with the lexical weight times ``coverage**power``: full where the words are found."""
-    return FusionSettings(
-        k=settings.k,
-        lexical_weight=settings.lexical_weight * min(1.0, max(0.0, coverage)) ** power,
-        vector_weight=settings.vector_weight,
-    )
+    return replace(settings, lexical_weight=settings.lexical_weight * min(1.0, max(0.0, coverage)) ** power)
 
 
 def combine_convex(
@@ -138,6 +139,11 @@ def combine_min_max(
 ) -> list[Scored]:
     """Weighted sum of scores stretched to 0 … 1 within each list, best first; absent counts 0."""
     return _summed(_stretched(_scores(lexical)), _stretched(_scores(vector)), settings, 0.0)
+
+
+def score_ceiling(terms: Sequence[WeightedTerm]) -> float:
+    """The most that a passage could score on these terms: every one in title, heading and a saturated body."""
+    return sum(weighted.idf for weighted in terms) * (TITLE_BOOST + HEADING_BOOST + K1 + 1.0)
 
 
 def _scores(hits: Sequence[Scored]) -> dict[PassageKey, float]:

@@ -102,7 +102,7 @@ async def rank_lexical(
     """Rank the snapshot's live passages, exact as far as `reach`. Raises ViewLost."""
     terms = weigh_terms(query.terms, view.statistics)
     ranking = LexicalRanking(terms, view.statistics.mean_length)
-    lifted = _Lifted(snapshot, scope, query.boosts)
+    lifted = _Lifted(snapshot, scope, query.boosts, TAGGED_BOUND)
     proposed = _Proposed(snapshot, scope, view, terms, first_depth(reach.rank))
     seen: set[int] = set()
     growing = True
@@ -163,8 +163,8 @@ class _Lifted:
     snapshot: ReadSnapshot
     scope: Scope
     boosts: Mapping[ItemId, float]
+    bound: int
     to: Place | None = None
-    bound: int = TAGGED_BOUND
     loaded: int = 0
 
     async def load(self) -> Sequence[Candidate]:

@@ -42,7 +42,7 @@ class Reading:
     @property
     def name(self) -> str:
         """The ranking's name in cursors."""
-        return LEXICAL if self.hybrid is None else HYBRID
+        return LEXICAL if self.hybrid is None else f"{HYBRID}-{self.hybrid.name}"
 
     @property
     def ranked(self) -> Sequence[Ranked]:

@@ -1,5 +1,7 @@
 """One suite for every encoder: the hash encoder of the fault tests passes what the real models pass."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,18 @@ def test_the_fingerprint_is_constant(encoder: Encoder) -> None:
     assert encoder.fingerprint.id == encoder.fingerprint.id
     assert encoder.fingerprint.id.replace("-", "").isalnum()
     assert len(encoder.fingerprint.id) < 70
+
+
+def test_threads_may_share_an_encoder(encoder: Encoder) -> None:
+    """An encoder called from many threads at once gives each the right answer."""
+    expected = encoder.encode_queries(QUERIES)
+
+    def work(number: int) -> None:
+        text = QUERIES[number % len(QUERIES)]
+        np.testing.assert_array_equal(encoder.encode_queries([text])[0], expected[number % len(QUERIES)])
+        assert len(encoder.windows(LONG)) == windows
+
+    windows = len(encoder.windows(LONG))
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work, number) for number in range(40)]:
+            done.result()

@@ -1,7 +1,15 @@
 """Which instruction goes in front of a text."""
 
+import shutil
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from embeddings.encoder import encode_passages
+from embeddings.encoder_settings import EncoderSettings
+from embeddings.errors import InvalidEncoderSettings
+from embeddings.loader import load_encoder
 from embeddings.prompts import Prompts, choose_prompts, known_prompts
 
 BGE = "Represent this sentence for searching relevant passages: "
@@ -49,3 +57,26 @@ def test_settings_beat_the_model_and_the_model_beats_the_registry() -> None:
     assert choose_prompts(("bge-base-en",), own, "mine: ", "its: ") == Prompts("mine: ", "its: ")
     assert choose_prompts(("bge-base-en",), {}, "", None) == Prompts("", "")
     assert choose_prompts(("x",), {"corpus": "doc: "}, None, None) == Prompts("", "doc: ")
+
+
+def test_the_instruction_is_put_on_the_query_side_only(tiny_folder: Path, tmp_path: Path) -> None:
+    """C24: a bge model reads its instruction before a query, and a passage as it is."""
+    folder = tmp_path / "bge-base-en-v1.5"
+    shutil.copytree(tiny_folder, folder)
+    instructed = load_encoder(EncoderSettings(model=str(folder)))
+    plain = load_encoder(EncoderSettings(model=str(folder), query_prompt=""))
+    assert instructed.fingerprint.query_prompt == BGE
+    assert instructed.fingerprint.passage_prompt == ""
+    np.testing.assert_array_equal(
+        instructed.encode_queries(["roller"]), plain.encode_queries([BGE + "roller"])
+    )
+    np.testing.assert_array_equal(
+        encode_passages(instructed, ["roller"])[0], encode_passages(plain, ["roller"])[0]
+    )
+    assert not np.allclose(instructed.encode_queries(["roller"]), plain.encode_queries(["roller"]), atol=1e-3)
+
+
+def test_a_prompt_that_leaves_no_room_is_refused(tiny_folder: Path) -> None:
+    """A passage prompt as long as the token limit is an error at load, not a text cut to nothing."""
+    with pytest.raises(InvalidEncoderSettings):
+        load_encoder(EncoderSettings(model=str(tiny_folder), passage_prompt="roller panel " * 40))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from service.core.fusion import FusionSettings
+from service.core.fusion import FusionMethod, FusionSettings
 from service.model import DEFAULT_WORKSPACE, ItemId
 from service.ports.embedding import EncoderState
 from service.ports.vectors import (
@@ -70,6 +70,39 @@ async def test_scores_are_weighted_reciprocal_ranks(vectors: Vectors) -> None:
         assert said.fusion["vector_weight"] == 0.5
         parts = said.fusion["lexical_contribution"] + said.fusion["vector_contribution"]
         assert result.score == pytest.approx(parts)
+
+
+async def test_the_lexical_weight_follows_the_query(vectors: Vectors) -> None:
+    """C26: with coverage RRF the weight is the setting's times the share of the query found, and is echoed."""
+    vectors.fusion = FusionSettings(k=5, lexical_weight=2.0, method=FusionMethod.COVERAGE_RRF, power=1.5)
+    await furnished(vectors)
+    whole = await vectors.ask("glass thickness")
+    assert whole.results[0].explain is not None
+    assert whole.results[0].explain.fusion["lexical_weight"] == pytest.approx(2.0)
+    partly = await vectors.ask("sill zirconium")
+    assert partly.results[0].explain is not None
+    assert 0.0 < partly.results[0].explain.fusion["lexical_weight"] < 2.0
+
+
+async def test_the_convex_combination_adds_normalised_scores(vectors: Vectors) -> None:
+    """C26: behind a setting, scores are combined: contributions sum to the score, best first."""
+    vectors.fusion = FusionSettings(lexical_weight=0.6, vector_weight=0.4, method=FusionMethod.CONVEX)
+    await furnished(vectors)
+    answer = await vectors.ask("sill threshold")
+    scores = [result.score for result in answer.results]
+    assert scores == sorted(scores, reverse=True)
+    for result in answer.results:
+        assert result.explain is not None
+        said = result.explain.fusion
+        assert result.score == pytest.approx(said["lexical_contribution"] + said["vector_contribution"])
+
+
+async def test_a_cursor_of_other_fusion_settings_goes_on_by_rank(vectors: Vectors) -> None:
+    """U7: a cursor is bound to the ranking settings; after a change the walk says so."""
+    await furnished(vectors)
+    first = await vectors.ask("sill threshold", limit=1)
+    vectors.fusion = FusionSettings(k=9)
+    assert (await vectors.ask("sill threshold", limit=1, cursor=first.next_cursor)).ranking_changed
 
 
 async def test_limit_is_a_prefix_and_pages_are_the_list(vectors: Vectors) -> None:
