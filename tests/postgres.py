@@ -37,7 +37,18 @@ class PostgresServer:
 
     def sql(self, statement: str) -> None:
         """Run a statement in the maintenance database."""
-        command = ["psql", "-q", "-h", str(self.socket_folder), "-U", self.user, "-d", "postgres", "-c", statement]
+        command = [
+            "psql",
+            "-q",
+            "-h",
+            str(self.socket_folder),
+            "-U",
+            self.user,
+            "-d",
+            "postgres",
+            "-c",
+            statement,
+        ]
         subprocess.run(command, check=True, capture_output=True)
 
 
@@ -63,7 +74,9 @@ def start_postgres(folder: Path) -> Iterator[PostgresServer]:
     if os.getuid() == 0:
         shutil.chown(base, user, user)
     data = base / "data"
-    options = f"-k {base} -c listen_addresses='' -c fsync=off -c synchronous_commit=off -c max_connections=200"
+    options = (
+        f"-k {base} -c listen_addresses='' -c fsync=off -c synchronous_commit=off -c max_connections=200"
+    )
     _run(["initdb", "-D", str(data), "-U", user, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"], user)
     log = str(base / "log")
     _run(["pg_ctl", "-D", str(data), "-l", log, "-o", options, "-w", "-t", "60", "start"], user)
