@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from service.core.identity import derived_item_id
 from service.core.staleness import is_stale
@@ -103,10 +104,17 @@ def _check_source(source: Source) -> None:
         )
     if source.url is not None:
         _check_text(source.url, "source_url", MAX_TITLE)
-        if not _WEB.fullmatch(source.url):
+        if not _WEB.fullmatch(source.url) or not _has_host(source.url):
             raise InvalidInput("source_url must be an http or https URL", field="source_url")
     if source.filename is not None:
         _check_text(source.filename, "source_filename", MAX_TITLE)
+
+
+def _has_host(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:
+        return False
 
 
 def _check_passages(passages: tuple[PassageText, ...]) -> None:
@@ -127,7 +135,7 @@ def _check_passages(passages: tuple[PassageText, ...]) -> None:
 
 
 def _check_text(text: str, field: str, bound: int) -> None:
-    if not text.strip():
+    if not any(letter.isprintable() and not letter.isspace() for letter in text):
         raise InvalidInput(f"{field} must not be blank", field=field)
     if len(text) > bound:
         raise TooLarge(f"{field} has more than {bound} characters")

@@ -23,13 +23,12 @@ class FileNaming:
         return Path(os.path.realpath(path.parent)) / path.name
 
     def name(self, place: Path) -> str:
-        """A place below `base`, with `/` between its parts.
+        """A place relative to `base`, with `/` between its parts.
 
-        A file outside is named from the nearest folder that holds both, so that its name does not depend
-        on which of its folders was asked for.
+        A file outside keeps the `..` of its way from the base: two files never share a name, and the name does
+        not depend on which of a file's folders was asked for.
         """
-        nearest = os.path.commonpath([place.parent, os.path.realpath(self.base)])
-        return place.relative_to(nearest).as_posix()
+        return Path(os.path.relpath(place, os.path.realpath(self.base))).as_posix()
 
     def source(self, name: str) -> Source:
         """The source of a file that states none itself."""

@@ -46,6 +46,7 @@ class IngestReport:
     unchanged: int = 0
     passages: int = 0
     failed: int = 0
+    skipped: int = 0  # files in a folder that are no documents: hidden, or of an unknown kind
     failures: list[FileFailure] = field(default_factory=list)
     interrupted: bool = False
 

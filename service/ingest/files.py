@@ -84,6 +84,8 @@ def _named(
         if isinstance(file, PassedOver):
             if file.is_fault:
                 ledger.fail(str(file.path), None, _fault(file))
+            else:
+                ledger.report.skipped += 1
             continue
         place = request.naming.place(file.path)
         name = request.naming.name(place)

@@ -23,10 +23,12 @@ def test_what_was_stored_is_told_for_people_and_for_programs(cli: CommandLine, t
     (tmp_path / "a.md").write_text("# T\n\nsill drains")
     first = cli.run("ingest", str(tmp_path))
     assert first.exit_code == 0
-    assert first.stdout == (
-        "4 documents stored (4 passages), 0 superseded, 0 unchanged, 0 failed, 2 files, 0 of them unchanged\n"
+    assert first.stdout.startswith(
+        "4 documents stored (4 passages), 0 superseded, 0 unchanged, 0 failed, 2 files, 0 of them unchanged"
     )
-    assert cli.json("ingest", str(tmp_path)) == {
+    again = cli.json("ingest", str(tmp_path))
+    assert again.pop("skipped") != 0  # the database stands in the same folder
+    assert again == {
         "files": 2,
         "unchanged_files": 2,
         "stored": 0,

@@ -23,6 +23,8 @@ from service.model import (
     Option,
     PassageText,
     SelectedOption,
+    Source,
+    SourceType,
     System,
     TagStatus,
 )
@@ -236,6 +238,9 @@ def test_labels_and_dates_are_not_content() -> None:
         replace(capture("a", "text"), item_id=ItemId("")),
         replace(capture("a", "text"), passages=()),
         replace(capture("a", "text"), passages=(PassageText(0, None, " "),)),
+        replace(capture("a", "text"), passages=(PassageText(0, None, "\ufeff\u200b\u00ad"),)),
+        replace(capture("a", "text"), source=Source(SourceType.URL, "http://[::1", None)),
+        replace(capture("a", "text"), source=Source(SourceType.URL, "javascript:alert(1)", None)),
         replace(capture("a", "text"), passages=(PassageText(-1, None, "x"),)),
         replace(capture("a", "text"), passages=(PassageText(2**31, None, "x"),)),
         replace(capture("a", "text"), passages=(PassageText(0, None, "x"), PassageText(0, None, "y"))),

@@ -140,16 +140,22 @@ async def test_a_file_named_twice_is_read_once(sqlite_app: Application, tmp_path
     assert (report.files, report.stored, report.failed) == (1, 1, 0)
 
 
-async def test_two_files_of_one_name_do_not_supersede_each_other(
-    sqlite_app: Application, tmp_path: Path
-) -> None:
-    """A file inside the base and one outside may come out under one name: the second is refused."""
+async def test_two_files_never_share_a_name(sqlite_app: Application, tmp_path: Path) -> None:
+    """A file inside the base and one of the same name outside are two sources: neither supersedes the other."""
     inside = write(tmp_path, "base/docs/a.txt", "inside sill")
     outside = write(tmp_path, "docs/a.txt", "outside sill")
     watch = Watch()
     report = await ingest(sqlite_app, request(tmp_path / "base", inside, outside), watch)
-    assert (report.stored, [code for _, _, code in codes(watch.failures)]) == (1, ["conflict"])
-    assert texts(await ask(sqlite_app, "sill")) == ["inside sill"]
+    assert (report.stored, report.superseded, watch.failures) == (2, 0, [])
+    assert sorted(texts(await ask(sqlite_app, "sill"))) == ["inside sill", "outside sill"]
+
+
+async def test_files_of_unknown_kinds_are_counted(sqlite_app: Application, tmp_path: Path) -> None:
+    """What a folder holds and nobody reads is no failure, and is said in the report."""
+    write(tmp_path, "base/a.txt", "sill")
+    write(tmp_path, "base/b.docx", "no document")
+    report = await ingest(sqlite_app, request(tmp_path / "base", tmp_path / "base"), Watch())
+    assert (report.stored, report.failed, report.skipped) == (1, 0, 1)
 
 
 def zip_bomb_pdf() -> bytes:

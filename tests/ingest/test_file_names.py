@@ -37,11 +37,11 @@ def test_a_file_has_one_name_however_it_is_spelt(tree: Path, monkeypatch: pytest
     assert {named(naming, path) for path in spellings} == {"docs/a.md"}
 
 
-def test_a_file_outside_is_named_from_the_nearest_common_folder(tree: Path) -> None:
+def test_a_file_outside_is_named_by_its_way_from_the_base(tree: Path) -> None:
     """A file outside the base has a name that does not depend on which of its folders was asked for."""
     naming = FileNaming(tree / "work")
-    assert named(naming, tree / "other" / "b.md") == "other/b.md"
-    assert named(naming, tree / "work" / ".." / "other" / "b.md") == "other/b.md"
+    assert named(naming, tree / "other" / "b.md") == "../other/b.md"
+    assert named(naming, tree / "work" / ".." / "other" / "b.md") == "../other/b.md"
 
 
 def test_a_linked_file_keeps_the_name_of_its_link(tree: Path) -> None:

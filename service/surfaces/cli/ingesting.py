@@ -85,6 +85,8 @@ def summary(report: IngestReport) -> str:
         f"{report.failed} failed",
         f"{report.files} files, {report.unchanged_files} of them unchanged",
     ]
+    if report.skipped:
+        parts.append(f"{report.skipped} files skipped: hidden, or of no kind that is read")
     return ", ".join(parts)
 
 
