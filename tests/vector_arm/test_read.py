@@ -192,8 +192,8 @@ async def test_a_hanging_encoder_and_a_slow_store_meet_the_deadline(vectors: Vec
     vectors.encoder.hangs = True
     assert (await vectors.ask("sill", budget=0.05)).vector.reason == Reason.ENCODE_TIMEOUT
     vectors.encoder.hangs = False
-    vectors.index.delay = 5.0
-    answer = await vectors.ask("sill", budget=0.05)
+    vectors.index.delay = 30.0
+    answer = await vectors.ask("sill", budget=1.0)
     assert answer.vector.reason == Reason.STORE_TIMEOUT
     assert bytes_of(answer) == bytes_of(await vectors.lexically("sill"))
 
