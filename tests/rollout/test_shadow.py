@@ -75,6 +75,7 @@ async def test_shadow_never_changes_the_served_answer(
             assert msgspec.json.encode(replace(served, vector=expected.vector)) == msgspec.json.encode(
                 expected
             )
+    await running.drain()
     await running.close()
     assert running.counters.compared > 0
 
