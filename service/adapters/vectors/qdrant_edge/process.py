@@ -55,10 +55,18 @@ class ShardProcess:
         return await self._child.ended()
 
     async def stop(self) -> None:
-        """Let it answer, write everything to disk and end; kill it if it takes too long."""
-        await self.channel.drain(_DRAIN_SECONDS)
-        await self.channel.close()
-        await self.ended()
+        """Let it answer, write everything to disk and end; kill it if it takes too long.
+
+        Cancelled, it kills the process at once: what was acknowledged is in the shard's log.
+        """
+        try:
+            await self.channel.drain(_DRAIN_SECONDS)
+            await self.channel.close()
+            await self.ended()
+        except asyncio.CancelledError:
+            self.kill()
+            await self._child.ended()
+            raise
 
     def kill(self) -> None:
         """End it at once."""
