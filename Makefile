@@ -17,6 +17,7 @@ VECTORS ?=
 MODEL ?=
 TESTS ?=
 PASSAGES ?= 20000
+SOAK ?= 300
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo setup check format test soak bench eval clean
@@ -77,8 +78,8 @@ format: $(VENV)/.dev ## format and sort imports
 test: $(VENV)/.dev ## every test but the long ones; TESTS names some
 	$(BIN)/pytest -q -m 'not soak' $(TESTS)
 
-soak: $(VENV)/.dev ## the long seeded runs
-	$(BIN)/pytest -q -m soak $(TESTS)
+soak: $(VENV)/.dev ## the long seeded run of the central proof, SOAK seconds
+	$(BIN)/pytest -q -s tests/central -m soak --soak $(SOAK)
 
 bench: $(VENV)/.dev ## figures of lexical retrieval and ingest over PASSAGES passages
 	$(BIN)/python -m eval.bench.lexical --passages $(PASSAGES)
