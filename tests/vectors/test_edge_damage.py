@@ -19,6 +19,7 @@ from service.ports.vectors import (
     StoreReason,
     VectorStorageFull,
     VectorStoreError,
+    VectorStoreTimeout,
     VectorStoreUnavailable,
 )
 from tests.vectors.parts import (
@@ -32,7 +33,15 @@ from tests.vectors.parts import (
     soon,
     unit_rows,
 )
-from tests.vectors.processes import eventually, replaced, running, scribble, shard_folder, the_process
+from tests.vectors.processes import (
+    eventually,
+    replaced,
+    running,
+    scribble,
+    shard_folder,
+    stopped,
+    the_process,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -192,6 +201,31 @@ async def test_a_damaged_description_is_a_collection_to_be_made_anew(tmp_path: P
     assert state.points == 0
     assert list((tmp_path / "aside" / COLLECTION).glob("shard-*"))
     await second.close()
+
+
+async def test_a_description_that_cannot_be_read_is_unavailable(tmp_path: Path) -> None:
+    """C27: what the file system refuses is an error of the port, not of the operating system."""
+    (tmp_path / COLLECTION / "meta.json").mkdir(parents=True)
+    store = EdgeVectorIndex(settings_of(tmp_path))
+    with pytest.raises(VectorStoreUnavailable):
+        await store.count(COLLECTION, None, soon())
+    with pytest.raises(VectorStoreUnavailable):
+        await store.ensure(COLLECTION, DIMENSION, soon())
+    await store.close()
+
+
+async def test_a_drop_is_carried_through(store: EdgeVectorIndex, tmp_path: Path) -> None:
+    """A caller whose deadline passes during a drop learns of the timeout, and the drop happens anyway."""
+    await filled(store, 5)
+    before = await store.describe(COLLECTION, soon())
+    with stopped(the_process()), pytest.raises(VectorStoreTimeout):
+        await store.drop(COLLECTION, soon(0.1))
+
+    after = await store.ensure(COLLECTION, DIMENSION, soon())
+
+    assert after.points == 0
+    assert after.incarnation != before.incarnation
+    assert len(running()) == 1
 
 
 async def test_damage_to_one_collection_leaves_the_others_alone(

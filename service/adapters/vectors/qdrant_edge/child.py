@@ -39,8 +39,8 @@ class Child:
 
     def __init__(self, module: str, options: ShardOptions | BuildOptions) -> None:
         """Start it. Raises OSError when the system cannot."""
-        self.connection, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - read, and closed, when the process has ended
+        self.connection, theirs = socket.socketpair()
         try:
             told = msgspec.structs.replace(options, descriptor=theirs.fileno())
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter, a module of this package

@@ -8,6 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from service.adapters.vectors.deadlines import until
+from service.adapters.vectors.qdrant_edge.channel import Channel
 from service.adapters.vectors.qdrant_edge.settings import EdgeSettings
 from service.adapters.vectors.qdrant_edge.supervisor import Found, Supervisor
 from service.adapters.vectors.qdrant_edge.wire import (
@@ -43,13 +44,7 @@ class ServedCollection:
         self, request: Request, body: bytes, expected: type[Expected], deadline: float
     ) -> tuple[Expected, bytes]:
         """One question, one answer. A process that stopped answering anything is replaced."""
-        channel = await self.supervisor.channel(deadline)
-        try:
-            return await channel.call(request, body, expected, deadline)
-        except VectorStoreTimeout:
-            if channel.silent_for > self._stall_seconds:
-                self.supervisor.kill(channel)
-            raise
+        return await self._ask(await self.supervisor.channel(deadline), request, body, expected, deadline)
 
     async def write(
         self, request: Upsert | Delete, ids: Iterable[UUID], body: bytes, deadline: float
@@ -68,7 +63,7 @@ class ServedCollection:
         """The number of points is that of the incarnation named with it."""
         channel = await self.supervisor.channel(deadline)
         meta = self.supervisor.meta
-        counted, _ = await channel.call(Count(None), b"", Counted, deadline)
+        counted, _ = await self._ask(channel, Count(None), b"", Counted, deadline)
         return CollectionState(self.supervisor.name, meta.dimension, counted.points, meta.incarnation)
 
     @asynccontextmanager
@@ -106,3 +101,13 @@ class ServedCollection:
         """Learn how many points there are, and how many of them outside the graph."""
         self.points, self.outside_graph = said.points, said.outside_graph
         self.changed.set()
+
+    async def _ask(
+        self, channel: Channel, request: Request, body: bytes, expected: type[Expected], deadline: float
+    ) -> tuple[Expected, bytes]:
+        try:
+            return await channel.call(request, body, expected, deadline)
+        except VectorStoreTimeout:
+            if channel.silent_for > self._stall_seconds:
+                self.supervisor.kill(channel)
+            raise

@@ -1,6 +1,10 @@
 """The collections that are open, and the lock of their root."""
 
 import asyncio
+import errno
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 
@@ -28,8 +32,10 @@ class OpenStore:
     def __init__(self, settings: EdgeSettings) -> None:
         self._settings = settings
         self._lock: folders.RootLock | None = None
+        self._one_claim = threading.Lock()  # claims are made in worker threads
         self._open: dict[CollectionName, tuple[ServedCollection, GraphKeeper]] = {}
         self._one_opener = asyncio.Lock()
+        self._drops: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def served(self, name: CollectionName, deadline: float) -> ServedCollection:
@@ -48,23 +54,22 @@ class OpenStore:
 
     async def names(self) -> list[CollectionName]:
         """Every collection on disk."""
-        await asyncio.to_thread(self._claim)
-        return await asyncio.to_thread(folders.names, self._settings.root)
+        with _usable_folder():
+            await asyncio.to_thread(self._claim)
+            return await asyncio.to_thread(folders.names, self._settings.root)
 
     async def in_use(self) -> list[ServedCollection]:
         """The collections that are open. Raises VectorStoreUnavailable if the root is not ours."""
-        await asyncio.to_thread(self._claim)
+        with _usable_folder():
+            await asyncio.to_thread(self._claim)
         return [served for served, _ in self._open.values()]
 
     async def drop(self, name: CollectionName) -> None:
-        """Close it and delete it."""
-        async with self._one_opener:
-            await asyncio.to_thread(self._claim)
-            if name in self._open:
-                served, keeper = self._open.pop(name)
-                await keeper.close()
-                await served.close()
-            await asyncio.to_thread(folders.remove, self._settings.root, folders.checked(name))
+        """Close it and delete it. Once begun it is carried through, even if the caller stops waiting."""
+        drop = asyncio.create_task(self._drop(folders.checked(name)))
+        self._drops.add(drop)
+        drop.add_done_callback(self._drops.discard)
+        await asyncio.shield(drop)
 
     async def close(self) -> None:
         """Close everything; nothing can be opened again."""
@@ -78,10 +83,21 @@ class OpenStore:
                 self._lock.release()
                 self._lock = None
 
+    async def _drop(self, name: CollectionName) -> None:
+        async with self._one_opener:
+            with _usable_folder():
+                await asyncio.to_thread(self._claim)
+                if name in self._open:
+                    served, keeper = self._open.pop(name)
+                    await keeper.close()
+                    await served.close()
+                await asyncio.to_thread(folders.remove, self._settings.root, name)
+
     async def _opened(self, name: CollectionName, dimension: int | None, deadline: float) -> ServedCollection:
         async with until(deadline), self._one_opener:
             if name not in self._open or self._closed:
-                found = await asyncio.to_thread(self._find, name, dimension)
+                with _usable_folder():
+                    found = await asyncio.to_thread(self._find, name, dimension)
                 served = ServedCollection(found, self._settings)
                 self._open[name] = served, GraphKeeper(served, self._settings)
             return self._open[name][0]
@@ -102,18 +118,23 @@ class OpenStore:
             raise CollectionMissing("no such vector collection")
         if folders.free_bytes(self._settings.root) < self._settings.reserve_bytes + _NEW_COLLECTION_BYTES:
             raise VectorStorageFull("the vector store has no room on its disk")
-        try:
-            return Found(name, folders.create(collection, dimension), Opening.CREATE)
-        except OSError as error:
-            raise VectorStorageFull("the vector store cannot write to its disk") from error
+        return Found(name, folders.create(collection, dimension), Opening.CREATE)
 
     def _claim(self) -> None:
         if self._closed:
             raise VectorStoreUnavailable("the vector store is closed")
-        if self._lock is None:
+        with self._one_claim:
             try:
-                self._lock = folders.RootLock(self._settings.root)
+                self._lock = self._lock or folders.RootLock(self._settings.root)
             except BlockingIOError as error:
                 raise VectorStoreUnavailable("another process holds the vector store") from error
-            except OSError as error:
-                raise VectorStoreUnavailable("the vector store's folder cannot be used") from error
+
+
+@contextmanager
+def _usable_folder() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise VectorStorageFull("the vector store has no room on its disk") from error
+        raise VectorStoreUnavailable("the vector store's folder cannot be used") from error

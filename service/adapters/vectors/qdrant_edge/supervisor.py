@@ -142,8 +142,7 @@ class Supervisor:
             process = self._process  # it was switched
 
     async def _react(self, ending: Ending) -> None:
-        free = await asyncio.to_thread(folders.free_bytes, self._settings.root)
-        room = free >= max(self._settings.reserve_bytes, MEBIBYTE)
+        room = await asyncio.to_thread(self._has_room)
         fate = self._crashes.fate(ending.code, room=room, now=time.monotonic())
         _log.warning(
             "vector_shard_ended",
@@ -159,6 +158,12 @@ class Supervisor:
         self._known.set()
         if fate is Fate.SET_ASIDE:
             await asyncio.to_thread(self._start_afresh)
+
+    def _has_room(self) -> bool:
+        try:
+            return folders.free_bytes(self._settings.root) >= max(self._settings.reserve_bytes, MEBIBYTE)
+        except OSError:  # a file system that cannot even say is no place to judge a shard by
+            return False
 
     def _start_afresh(self) -> None:
         try:
