@@ -12,16 +12,21 @@ from service.adapters.flags.opening import open_flag
 from service.adapters.flags.settings import FlagSettings
 from service.adapters.lexical.index import LexicalSettings, TantivyLexicalIndex
 from service.adapters.lexical.shard import ShardTiming
+from service.adapters.sql.archive import SqlArchive
 from service.adapters.sql.engine import database_url, open_engines
+from service.adapters.sql.keys import SqlKeyLedger
 from service.adapters.sql.migrate import upgrade
 from service.adapters.sql.rollout import SqlFlagLedger, SqlShadowLedger
 from service.adapters.sql.store import SqlStore
 from service.core.fusion import FusionMethod, FusionSettings
 from service.ingest.absent_index import AbsentIndex
+from service.ingest.archive import Archiving
 from service.ingest.capture import Capturing
 from service.ingest.files import FileIngest, IngestParts
+from service.ingest.keys import Gatekeeper, KeyControl
 from service.ingest.lifecycle import Lifecycle
 from service.ingest.tags import Tagging
+from service.model import Workspace
 from service.ports.shadow import Retention
 from service.search.retrieve import Hybrid, Retriever
 from service.search.shadow import ShadowRunner, ShadowSettings
@@ -45,6 +50,7 @@ class Application:
     vectors: VectorParts
     flag: OpenFeatureFlag
     shadow: ShadowRunner
+    gatekeeper: Gatekeeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,13 @@ async def writing(settings: Settings) -> AsyncIterator[Writers]:
 
 
 @asynccontextmanager
+async def keyring(settings: Settings) -> AsyncIterator[KeyControl]:
+    """What it takes to make and revoke API keys. Raises ConfigurationError."""
+    async with open_store(settings) as store:
+        yield KeyControl(SqlKeyLedger(store.engines), utc_now)
+
+
+@asynccontextmanager
 async def application(settings: Settings) -> AsyncIterator[Application]:
     """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
@@ -98,6 +111,10 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         hybrid = Hybrid(vectors.arm, flag, fusion, settings.vector_budget)
         shadow = await _open_shadow(settings, store, Retriever(store, lexical, hybrid))
         stack.push_async_callback(shadow.close)
+        gatekeeper = Gatekeeper(
+            SqlKeyLedger(store.engines), utc_now, Workspace(settings.workspace), settings.key_rate
+        )
+        stack.push_async_callback(gatekeeper.close)
         documents = ExtractedDocuments(ExtractLimits(line_bytes=settings.max_line_bytes))
         yield Application(
             settings=settings,
@@ -112,6 +129,7 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
             vectors=vectors,
             flag=flag,
             shadow=shadow,
+            gatekeeper=gatekeeper,
         )
 
 
@@ -134,3 +152,10 @@ def _open_flag(settings: Settings, store: SqlStore) -> OpenFeatureFlag:
 async def _open_shadow(settings: Settings, store: SqlStore, retriever: Retriever) -> ShadowRunner:
     bounds = ShadowSettings(key=await store.database_id(), retention=Retention(rows=settings.shadow_keep))
     return ShadowRunner(retriever, SqlShadowLedger(store.engines), utc_now, bounds)
+
+
+@asynccontextmanager
+async def archiving(settings: Settings) -> AsyncIterator[Archiving]:
+    """What it takes to export and import everything. Raises ConfigurationError."""
+    async with open_store(settings) as store:
+        yield Archiving(SqlArchive(store.engines), utc_now)

@@ -113,6 +113,38 @@ class FacetNotFound(NotFound):
     title = "No such factor or attribute"
 
 
+class KeyNotFound(NotFound):
+    """No such API key."""
+
+    code = "key_not_found"
+    title = "No such API key"
+
+
+class Unauthenticated(CitewellError):
+    """The request has no API key that counts: none, an unknown, an altered or a revoked one."""
+
+    code = "unauthenticated"
+    title = "API key needed"
+
+
+class Forbidden(CitewellError):
+    """The API key is good, but not for this: its scopes or its workspaces do not reach so far."""
+
+    code = "forbidden"
+    title = "Not allowed with this API key"
+
+
+class RateLimited(CitewellError):
+    """The API key has used up what it may ask for now. `retry_after` is in whole seconds."""
+
+    code = "rate_limited"
+    title = "Too many requests with this API key"
+
+    def __init__(self, detail: str, *, retry_after: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
 class Conflict(CitewellError):
     """The request contradicts what is stored."""
 
@@ -157,6 +189,20 @@ class Unavailable(CitewellError):
     def __init__(self, detail: str, *, retry_after: int = 1) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class Overloaded(Unavailable):
+    """As many requests are being answered as the service can; nothing of this one was begun."""
+
+    code = "overloaded"
+    title = "At capacity"
+
+
+class DeadlineExceeded(Unavailable):
+    """The request took longer than any request may; a write that was committed stays committed."""
+
+    code = "deadline_exceeded"
+    title = "Took too long"
 
 
 class StoreUnavailable(Unavailable):

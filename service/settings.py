@@ -37,6 +37,36 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
+    key_rate: float = Field(
+        default=0.0,
+        ge=0,
+        le=1_000_000,
+        description="Requests a second that an API key may make unless it has a rate of its own; 0: no limit.",
+    )
+    max_in_flight: int = Field(
+        default=32, ge=1, le=10_000, description="Requests that are worked on at once; health is not counted."
+    )
+    max_waiting: int = Field(
+        default=128, ge=0, le=100_000, description="Requests that wait for their turn; more are answered 503."
+    )
+    request_deadline: float = Field(
+        default=10.0,
+        gt=0,
+        le=3_600,
+        description="Seconds after which a request is answered 503; imports are excepted.",
+    )
+    drain_seconds: float = Field(
+        default=10.0, ge=0, le=3_600, description="Seconds that open requests may go on after SIGTERM."
+    )
+    max_answer_bytes: int = Field(
+        default=1_000_000,
+        ge=10_000,
+        description="Byte budget of a page of passages; a page that reaches it ends early and goes on by cursor.",
+    )
+    log_queries: bool = Field(default=False, description="Whether log lines hold what callers ask.")
+    otel_endpoint: str = Field(
+        default="", description="OTLP/HTTP endpoint for traces; empty: none are made. Needs the extra otel."
+    )
     max_body_bytes: int = Field(
         default=16_000_000, ge=1_000, description="Largest request body, imports excepted."
     )

@@ -10,6 +10,7 @@ from litestar.testing import TestClient
 
 from service.errors import ConfigurationError
 from service.settings import Settings
+from service.surfaces.http.access import OPEN
 from service.surfaces.http.app import create_app
 from service.surfaces.http.gate import Gate
 from service.surfaces.http.metrics import Metrics
@@ -104,11 +105,11 @@ def test_unexpected_failures_tell_nothing(tmp_path: Path) -> None:
     """K4: an unexpected failure is a 500 without its message, its traceback, SQL or a path."""
     app = create_app(Settings(data_dir=tmp_path))
 
-    @get("/boom")
+    @get("/boom", opt=OPEN)
     async def boom() -> None:
         raise RuntimeError(SECRET)
 
-    @get("/misconfigured")
+    @get("/misconfigured", opt=OPEN)
     async def misconfigured() -> None:
         raise ConfigurationError(SECRET)
 

@@ -318,3 +318,18 @@ shadow_comparisons = Table(
     Column("overlap", Double),
     Column("moves", JSON, nullable=False),
 )
+
+# Who may ask. The secret itself is nowhere; a revoked key stays on record.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", String(16), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("secret_hash", String(64), nullable=False),
+    Column("workspaces", JSON, nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("rate", Double),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("last_used_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+)

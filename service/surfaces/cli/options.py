@@ -5,12 +5,12 @@ from typing import TypeVar
 
 import click
 
-from service.core.text import is_storable
+from service.core.access import workspace_name
+from service.errors import InvalidInput
 from service.model import Workspace
 from service.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., None])
-MAX_WORKSPACE = 200  # characters
 
 
 def workspace_option(command: Command) -> Command:
@@ -27,7 +27,7 @@ def json_option(command: Command) -> Command:
 
 def workspace_of(settings: Settings, named: str | None) -> Workspace:
     """The workspace a command works in. Raises click.UsageError for a name that is none."""
-    name = settings.workspace if named is None else named
-    if not name.strip() or len(name) > MAX_WORKSPACE or not is_storable(name):
-        raise click.UsageError(f"a workspace has a name of up to {MAX_WORKSPACE} characters")
-    return Workspace(name)
+    try:
+        return workspace_name(settings.workspace if named is None else named)
+    except InvalidInput as error:
+        raise click.UsageError(error.detail) from error

@@ -1,6 +1,7 @@
 """`citewell serve`: HTTP."""
 
 import ipaddress
+import math
 import pkgutil
 import socket
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import uvicorn
 
-from service.bootstrap import application, open_store
+from service.bootstrap import application, keyring, open_store
 from service.errors import InvalidInput, Unavailable
 from service.model import Workspace
 from service.settings import Settings, read_settings
@@ -25,22 +26,22 @@ if TYPE_CHECKING:
 HTTP_APPLICATION: Final = (
     "service.surfaces.http.app:create_app"  # named, since surfaces do not know each other
 )
-DRAIN_S: Final = 10  # how long open requests may go on after Ctrl-C
 
 
 @click.command()
 @click.option("--host", metavar="ADDRESS", help="Address to listen on; by default that of the settings.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.")
-@click.option("--allow-remote", is_flag=True, help="Let other machines in: there are no API keys yet.")
+@click.option("--allow-remote", is_flag=True, help="Let other machines in though no API key was made.")
 @click.option("--shipped", is_flag=True, help="Load the shipped corpora where the workspace is empty.")
 def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bool) -> None:
     """Answer over HTTP until Ctrl-C."""
     settings = read_settings()
     address, number = host or settings.host, settings.port if port is None else port
-    if not allow_remote and not is_loopback(address):
+    has_keys = run(_has_keys(settings))
+    if not (has_keys or allow_remote or is_loopback(address)):
         raise InvalidInput(
-            f"{address} is reachable from other machines and there are no API keys yet: "
-            "listen on 127.0.0.1, or say --allow-remote",
+            f"{address} is reachable from other machines and no API key was ever made: "
+            "make one (citewell keys create), listen on 127.0.0.1, or say --allow-remote",
             field="host",
         )
     run(_prepare(settings, shipped=shipped))
@@ -49,13 +50,14 @@ def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bo
     listening = _listen(address, number)
     shown = listening.getsockname()
     tell(f"citewell listens on http://{_host_text(shown[0])}:{shown[1]} (OpenAPI: /schema, Ctrl-C stops)")
+    tell(_who_may_ask(address, has_keys=has_keys))
     server = uvicorn.Server(
         uvicorn.Config(
             create_app(settings),
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=DRAIN_S,
+            timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
         )
     )
     with suppress(KeyboardInterrupt):
@@ -70,6 +72,19 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return address == "localhost"
+
+
+def _who_may_ask(address: str, *, has_keys: bool) -> str:
+    if has_keys:
+        return "API keys exist: requests need one"
+    if is_loopback(address):
+        return "no API key was made: everybody on this machine may ask, nobody else (citewell keys create)"
+    return "warning: no API key was made and everybody who reaches this address may ask and write"
+
+
+async def _has_keys(settings: Settings) -> bool:
+    async with keyring(settings) as control:
+        return bool(await control.list())
 
 
 async def _prepare(settings: Settings, *, shipped: bool) -> None:

@@ -9,6 +9,7 @@ from litestar.datastructures import State
 from service.bootstrap import application
 from service.settings import Settings, read_settings
 from service.surfaces.http import flag, health, imports, items, retrieval, tags, vocabulary
+from service.surfaces.http.access import authorize
 from service.surfaces.http.document import openapi_config
 from service.surfaces.http.gate import Gate
 from service.surfaces.http.metrics import Metrics
@@ -50,6 +51,7 @@ def create_app(settings: Settings) -> Litestar:
         state=State({"metrics": metrics}),
         dependencies=DEPENDENCIES,
         exception_handlers=EXCEPTION_HANDLERS,
+        guards=[authorize],
         before_request=refuse_unknown_query,
         request_class=StrictRequest,
         request_max_body_size=settings.max_body_bytes,

@@ -4,7 +4,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from service.model import DEFAULT_LIMIT, MAX_LIMIT, Workspace
+from service.core.access import Access, KeyScope
+from service.core.drill import Drill, parse_drill
+from service.model import DEFAULT_LIMIT, MAX_LIMIT
 from service.search.request import Explain, RetrieveOptions, View
 from service.surfaces.wire import ContentTypeName, FacetTypeName, content_type
 
@@ -24,18 +26,28 @@ class Choices(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     cursor: str | None = None
     view: ViewName = "brief"
     explain: bool = False
+    force_arm: str | None = None  # a drill: off, error or slow:300ms; needs the scope operate
 
-    def options(self, workspace: Workspace, caller: str) -> RetrieveOptions:
-        """As the use case takes them. Raises InvalidLimit, UnknownContentType."""
+    def options(self, access: Access, caller: str) -> RetrieveOptions:
+        """As the use case takes them. Raises InvalidInput, Forbidden."""
         return RetrieveOptions(
-            workspace,
+            access.workspace,
             limit=self.limit,
             content_type=content_type(self.content_type),
             cursor=self.cursor,
             view=View(self.view),
             explain=Explain.ON if self.explain else Explain.OFF,
             caller=caller,
+            drill=drill_of(self.force_arm, access),
         )
+
+
+def drill_of(force_arm: str | None, access: Access) -> Drill | None:
+    """A drill that its asker may order. Raises Forbidden, InvalidInput."""
+    if force_arm is None:
+        return None
+    access.require(KeyScope.OPERATE)
+    return parse_drill(force_arm)
 
 
 class RetrieveIn(Choices, kw_only=True):
@@ -62,14 +74,19 @@ class TagIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     item_id: str
     facet_type: FacetTypeName
     facet_id: str
-    by: str = ANONYMOUS
+    by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class DecisionIn(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Who decides a tag."""
 
-    by: str = ANONYMOUS
+    by: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class NoFields(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a call that needs none: absent or empty."""
+
+
+def name_of(by: str | msgspec.UnsetType, access: Access) -> str:
+    """Who is on record for a change: who the request says, else the key's name, else nobody in particular."""
+    return access.name or ANONYMOUS if by is msgspec.UNSET else by

@@ -11,13 +11,14 @@ from litestar.exceptions import NotFoundException
 from litestar.handlers.http_handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Method
 
 from service.surfaces import envelope, flag_readings, readings, wire
 from service.surfaces.http import answers, bodies, health, importing, problems
+from service.surfaces.http.access import SCHEMA_PATH
 from service.surfaces.http.requests import refuse_unknown_query
 
-SCHEMA_PATH: Final = "/schema"
 _SERVED: Final = (SCHEMA_PATH, f"{SCHEMA_PATH}/openapi.json")
 _SHAPES: Final = (
     *(answers.EvidenceOut, answers.HandOffOut, answers.LifecycleOut, answers.TagStateOut),
@@ -107,6 +108,17 @@ def openapi_config() -> OpenAPIConfig:
         version=version("citewell"),
         description="Passages that can be cited, and never a stale one.",
         use_handler_docstrings=True,
+        components=Components(
+            security_schemes={
+                "key": SecurityScheme(
+                    type="http",
+                    scheme="bearer",
+                    description="An API key (citewell keys create). Needed once one was made; "
+                    "X-Citewell-Workspace chooses among a key's workspaces.",
+                )
+            }
+        ),
+        security=[{"key": []}, {}],
         operation_id_creator=_operation_id,
         render_plugins=[DocumentPlugin()],
         openapi_router=Router(

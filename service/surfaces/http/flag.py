@@ -13,7 +13,8 @@ from service.surfaces.flag_readings import (
     shadow_report_out,
     since_of,
 )
-from service.surfaces.http.parts import App, workspace_of
+from service.surfaces.http.access import OPERATES, Asking
+from service.surfaces.http.parts import App
 from service.surfaces.http.problems import responses
 
 SHADOW_REPORT_PATH: Final = "/v1/flag/shadow-report"
@@ -25,8 +26,11 @@ SinceText = Annotated[str, QueryParameter(schema_extra={"pattern": SINCE_PATTERN
     tags=["operations"],
     summary="What the vector arm would have changed",
     responses=responses(),
+    opt=OPERATES,
 )
-async def shadow_report(application: App, since: SinceText = DEFAULT_SINCE) -> ShadowReportOut:
+async def shadow_report(
+    application: App, access: Asking, since: SinceText = DEFAULT_SINCE
+) -> ShadowReportOut:
     """Overlap, rank moves, added latency and reasons, over the requests that were served under shadow."""
     moment = since_of(since, utc_now())
-    return shadow_report_out(await application.shadow.report(workspace_of(application), moment))
+    return shadow_report_out(await application.shadow.report(access.workspace, moment))

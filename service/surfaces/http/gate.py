@@ -13,7 +13,7 @@ from structlog.contextvars import bound_contextvars
 
 from service.errors import Unavailable
 from service.surfaces.http.metrics import UNMATCHED, Metrics
-from service.surfaces.http.problems import PROBLEM_JSON, REQUEST_ID, problem_of, retry_headers
+from service.surfaces.http.problems import PROBLEM_JSON, REQUEST_ID, headers_of, problem_of
 
 CAPACITY: Final = 256  # requests answered at once; more would only wait for the same database connections
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -93,5 +93,5 @@ def _full() -> ASGIResponse:
         body=json.encode(problem_of(error)),
         status_code=503,
         media_type=PROBLEM_JSON,
-        headers=retry_headers(error),
+        headers=headers_of(error),
     )

@@ -10,9 +10,11 @@ from litestar.openapi.datastructures import ResponseSpec
 from service.bootstrap import Application
 from service.errors import Unavailable
 from service.ingest.vector_runner import VectorStatus, vector_status
+from service.model import Workspace
 from service.ports.embedding import EncoderState
+from service.surfaces.http.access import OPEN, OPERATES
 from service.surfaces.http.metrics import IndexReading
-from service.surfaces.http.parts import App, Counted, workspace_of
+from service.surfaces.http.parts import App, Counted
 from service.surfaces.http.problems import PROBLEM_JSON, Problem, problem, responses
 
 PATIENCE_S: Final = 2.0  # how long a health check waits for the store
@@ -67,13 +69,27 @@ _NOT_READY: Final = {
 }
 
 
-@get("/health/live", tags=_TAGS, summary="Is the process alive?", responses=responses())
+@get(
+    "/health/live",
+    tags=_TAGS,
+    summary="Is the process alive?",
+    responses=responses(),
+    opt=OPEN,
+    security=[{}],
+)
 async def live() -> LiveOut:
     """The process answers, whatever its parts do."""
     return LiveOut()
 
 
-@get("/health/ready", tags=_TAGS, summary="Can retrievals be answered?", responses=_NOT_READY)
+@get(
+    "/health/ready",
+    tags=_TAGS,
+    summary="Can retrievals be answered?",
+    responses=_NOT_READY,
+    opt=OPEN,
+    security=[{}],
+)
 async def ready(application: App) -> Response[ReadyOut] | Response[NotReadyOut]:
     """200 when the lexical arm can answer, from its index or from the rows; else 503. Both with each part."""
     parts = await _parts(application)
@@ -90,6 +106,7 @@ async def ready(application: App) -> Response[ReadyOut] | Response[NotReadyOut]:
     summary="Prometheus metrics",
     media_type=METRICS_TEXT,
     responses=responses(),
+    opt=OPERATES,
 )
 async def metrics_page(application: App, metrics: Counted) -> bytes:
     """Requests, reads by how they were answered, and the state of the index."""
@@ -110,7 +127,7 @@ async def metrics_page(application: App, metrics: Counted) -> bytes:
 
 async def _parts(application: Application) -> PartsOut:
     """What each part says of itself. Reasons are fixed texts: what a library says may name a path."""
-    workspace = workspace_of(application)
+    workspace = Workspace(application.settings.workspace)
     status = application.lexical.status().get(workspace)
     has_index = status is None or status.applied is not None  # an index nobody asked for opens when asked for
     bound = application.settings.scan_bound

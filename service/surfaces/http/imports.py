@@ -13,9 +13,10 @@ from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, Requ
 from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
+from service.surfaces.http.access import WRITES, Asking
 from service.surfaces.http.importing import Importer
 from service.surfaces.http.outbox import Outbox
-from service.surfaces.http.parts import App, workspace_of
+from service.surfaces.http.parts import App
 from service.surfaces.http.problems import responses
 from service.surfaces.http.requests import IDENTITY, UnsupportedMediaType
 from service.surfaces.http.unpacking import Gunzip, Packing, Unpacked
@@ -44,6 +45,7 @@ class ImportOperation(Operation):
     summary="Store many captures",
     media_type=NDJSON,
     operation_class=ImportOperation,
+    opt=WRITES,
     responses={
         200: ResponseSpec(
             str,
@@ -54,7 +56,7 @@ class ImportOperation(Operation):
         **responses(415),
     },
 )
-async def import_items(request: Request[None, None, State], application: App) -> ASGIResponse:
+async def import_items(request: Request[None, None, State], application: App, access: Asking) -> ASGIResponse:
     """Store captures, one a line, some hundred in a transaction. A line that cannot be stored stops no other.
 
     `Content-Encoding: gzip` is understood. Repeating an import changes nothing.
@@ -64,7 +66,7 @@ async def import_items(request: Request[None, None, State], application: App) ->
         raise UnsupportedMediaType("an import is sent as it is or packed with gzip")
     if request.headers.get("content-type", "").startswith("multipart/"):
         raise UnsupportedMediaType(f"an import is sent as {NDJSON}, not as a form")
-    importer = Importer(application, workspace_of(application))
+    importer = Importer(application, access.workspace)
     return ImportResponse(importer, Gunzip() if encoding in _GZIP else Unpacked())
 
 

@@ -12,9 +12,10 @@ from service.core.text import is_storable
 from service.errors import InvalidText
 from service.model import ItemId
 from service.surfaces.captures import read_capture
+from service.surfaces.http.access import READS, WRITES, Asking
 from service.surfaces.http.answers import LifecycleOut
 from service.surfaces.http.bodies import NoFields, SupersedeIn
-from service.surfaces.http.parts import App, workspace_of
+from service.surfaces.http.parts import App
 from service.surfaces.http.problems import responses
 from service.surfaces.readings import ChainReading, ItemReading, known_id, read_chain, read_whole_item
 from service.surfaces.wire import CaptureIn, CaptureOut, capture_out
@@ -26,26 +27,32 @@ _STORED: Final = {
 }
 
 
-@post("/v1/items", status_code=200, tags=_TAGS, summary="Store a capture", responses=_STORED)
-async def capture_item(data: JSONBody[CaptureIn], application: App) -> Response[CaptureOut]:
+@post("/v1/items", status_code=200, tags=_TAGS, summary="Store a capture", responses=_STORED, opt=WRITES)
+async def capture_item(data: JSONBody[CaptureIn], application: App, access: Asking) -> Response[CaptureOut]:
     """Store one capture: durable and searchable when answered. 201 for a new item, 200 for an unchanged one."""
     capture = await asyncio.to_thread(read_capture, data, application.documents)
-    stored = capture_out(await application.capturing.capture(workspace_of(application), capture))
+    stored = capture_out(await application.capturing.capture(access.workspace, capture))
     if stored.unchanged:
         return Response(stored)
     return Response(stored, status_code=201, headers={"Location": read_item(stored.item_id).path})
 
 
-@get("/v1/items/{item_id:str}", tags=_TAGS, summary="Read an item", responses=responses(404))
-async def get_item(item_id: FromPath[str], application: App) -> ItemReading:
+@get("/v1/items/{item_id:str}", tags=_TAGS, summary="Read an item", responses=responses(404), opt=READS)
+async def get_item(item_id: FromPath[str], application: App, access: Asking) -> ItemReading:
     """A whole item with its passages, stale or not."""
-    return await read_whole_item(application.store, workspace_of(application), item_id)
+    return await read_whole_item(application.store, access.workspace, item_id)
 
 
-@get("/v1/items/{item_id:str}/supersession", tags=_TAGS, summary="Trace an item", responses=responses(404))
-async def trace_item(item_id: FromPath[str], application: App) -> ChainReading:
+@get(
+    "/v1/items/{item_id:str}/supersession",
+    tags=_TAGS,
+    summary="Trace an item",
+    responses=responses(404),
+    opt=READS,
+)
+async def trace_item(item_id: FromPath[str], application: App, access: Asking) -> ChainReading:
     """The chain through an item, oldest first, without passages, and the item at its end."""
-    return await read_chain(application.store, workspace_of(application), item_id)
+    return await read_chain(application.store, access.workspace, item_id)
 
 
 @post(
@@ -54,12 +61,13 @@ async def trace_item(item_id: FromPath[str], application: App) -> ChainReading:
     tags=_TAGS,
     summary="Retire an item",
     responses=responses(404, 413, 415),
+    opt=WRITES,
 )
 async def retire_item(
-    item_id: FromPath[str], application: App, data: JSONBody[NoFields | None] = None
+    item_id: FromPath[str], application: App, access: Asking, data: JSONBody[NoFields | None] = None
 ) -> LifecycleOut:
     """Retire an item: from now on no retrieval shows it. Retiring it again changes nothing."""
-    done = await application.lifecycle.retire(workspace_of(application), known_id(item_id))
+    done = await application.lifecycle.retire(access.workspace, known_id(item_id))
     return LifecycleOut(item_id=done.item_id, changed=done.changed)
 
 
@@ -69,13 +77,14 @@ async def retire_item(
     tags=_TAGS,
     summary="Supersede an item",
     responses=responses(404, 409, 413, 415),
+    opt=WRITES,
 )
 async def supersede_item(
-    item_id: FromPath[str], data: JSONBody[SupersedeIn], application: App
+    item_id: FromPath[str], data: JSONBody[SupersedeIn], application: App, access: Asking
 ) -> LifecycleOut:
     """Point an item at its successor: from now on no retrieval shows the item. A cycle is refused."""
     if not is_storable(data.by):
         raise InvalidText("by holds a NUL", field="by")
-    workspace, by = workspace_of(application), ItemId(data.by)
+    workspace, by = access.workspace, ItemId(data.by)
     done = await application.lifecycle.supersede(workspace, known_id(item_id), by)
     return LifecycleOut(item_id=done.item_id, changed=done.changed, superseded_by=by)

@@ -14,7 +14,17 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ExceptionHandlersMap
 from structlog.contextvars import get_contextvars
 
-from service.errors import CitewellError, Conflict, InvalidInput, NotFound, TooLarge, Unavailable
+from service.errors import (
+    CitewellError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    RateLimited,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
 from service.surfaces.wire import content_type_refused, limit_refused
 
 _log = structlog.get_logger(__name__)
@@ -25,8 +35,11 @@ REQUEST_ID: Final = "request_id"  # the name in log lines and in problem details
 _STATUS_OF: Final[tuple[tuple[type[CitewellError], int], ...]] = (
     (InvalidInput, 400),
     (TooLarge, 413),
+    (Unauthenticated, 401),
+    (Forbidden, 403),
     (NotFound, 404),
     (Conflict, 409),
+    (RateLimited, 429),
     (Unavailable, 503),
 )
 # Codes of what HTTP itself refuses; the others are those of `service.errors`.
@@ -95,9 +108,13 @@ def problem_response(found: Problem, headers: Mapping[str, str] | None = None) -
     return Response(found, status_code=found.status, media_type=PROBLEM_JSON, headers=dict(headers or {}))
 
 
-def retry_headers(error: CitewellError) -> dict[str, str]:
-    """When to come back, for an error that passes by itself."""
-    return {"Retry-After": str(error.retry_after)} if isinstance(error, Unavailable) else {}
+def headers_of(error: CitewellError) -> dict[str, str]:
+    """When to come back, for an error that passes by itself; how to say who one is, for a stranger."""
+    if isinstance(error, Unauthenticated):
+        return {"WWW-Authenticate": 'Bearer realm="citewell"'}
+    if isinstance(error, Unavailable | RateLimited):
+        return {"Retry-After": str(error.retry_after)}
+    return {}
 
 
 def responses(*statuses: int) -> dict[int, ResponseSpec]:
@@ -109,7 +126,7 @@ def responses(*statuses: int) -> dict[int, ResponseSpec]:
             media_type=PROBLEM_JSON,
             generate_examples=False,
         )
-        for status in sorted({400, 500, 503, *statuses})
+        for status in sorted({400, 401, 403, 429, 500, 503, *statuses})
     }
 
 
@@ -117,7 +134,7 @@ def _on_own_error(_: Request[None, None, State], error: CitewellError) -> Respon
     found = problem_of(error)
     if found.status == 500:
         _log_failure(error)
-    return problem_response(found, retry_headers(error))
+    return problem_response(found, headers_of(error))
 
 
 def _on_validation(_: Request[None, None, State], error: ValidationException) -> Response[Problem]:

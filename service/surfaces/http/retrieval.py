@@ -7,7 +7,8 @@ from litestar import get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from service.bootstrap import Application
-from service.model import DEFAULT_LIMIT, MAX_LIMIT, ContentType, SelectionContext
+from service.core.access import Access
+from service.model import DEFAULT_LIMIT, MAX_LIMIT, ContentType, SelectionContext, Workspace
 from service.search.request import (
     Answer,
     ByQuery,
@@ -20,10 +21,11 @@ from service.search.request import (
 )
 from service.surfaces import wire
 from service.surfaces.envelope import RetrievalOut, retrieval_out
+from service.surfaces.http.access import READS, Asking, Caller
 from service.surfaces.http.answers import SELECTION_PATH, EvidenceOut, HandOffOut, as_evidence, as_hand_off
-from service.surfaces.http.bodies import RetrieveIn, SelectionIn, ViewName
+from service.surfaces.http.bodies import RetrieveIn, SelectionIn, ViewName, drill_of
 from service.surfaces.http.metrics import Metrics
-from service.surfaces.http.parts import App, Caller, Counted, workspace_of
+from service.surfaces.http.parts import App, Counted
 from service.surfaces.http.problems import responses
 from service.surfaces.http.requests import limit_of
 
@@ -55,18 +57,26 @@ class _Asked:
     tags=_TAGS,
     summary="Retrieve by free text",
     responses=responses(413, 415),
+    opt=READS,
 )
 async def retrieve(
-    data: JSONBody[RetrieveIn], application: App, metrics: Counted, caller: Caller
+    data: JSONBody[RetrieveIn], application: App, access: Asking, metrics: Counted, caller: Caller
 ) -> RetrievalOut:
     """The live passages that answer a text, best first. A miss is an empty list."""
-    options = data.options(workspace_of(application), caller)
+    options = data.options(access, caller)
     return _page(application, await _ask(application, metrics, ByQuery(data.query), options))
 
 
-@get("/v1/systems/{system_id:str}/passages", tags=_TAGS, summary="Retrieve by system", responses=responses())
+@get(
+    "/v1/systems/{system_id:str}/passages",
+    tags=_TAGS,
+    summary="Retrieve by system",
+    responses=responses(),
+    opt=READS,
+)
 async def system_passages(
     application: App,
+    access: Asking,
     metrics: Counted,
     caller: Caller,
     system_id: FromPath[str],
@@ -75,16 +85,18 @@ async def system_passages(
     cursor: FromQuery[str | None] = None,
     view: FromQuery[ViewName] = "brief",
     explain: FromQuery[bool] = False,  # noqa: FBT002 - a query parameter has a name
+    force_arm: FromQuery[str | None] = None,
 ) -> RetrievalOut:
     """The live passages about a system, retired or not. An unknown system is an empty list."""
     options = RetrieveOptions(
-        workspace_of(application),
+        access.workspace,
         limit=limit_of(limit),
         content_type=wire.content_type(content_type),
         cursor=cursor,
         view=View(view),
         explain=Explain.ON if explain else Explain.OFF,
         caller=caller,
+        drill=drill_of(force_arm, access),
     )
     return _page(application, await _ask(application, metrics, BySystem(system_id), options))
 
@@ -95,12 +107,13 @@ async def system_passages(
     tags=_TAGS,
     summary="Retrieve by selection",
     responses=responses(413, 415),
+    opt=READS,
 )
 async def selection_passages(
-    data: JSONBody[SelectionIn], application: App, metrics: Counted, caller: Caller
+    data: JSONBody[SelectionIn], application: App, access: Asking, metrics: Counted, caller: Caller
 ) -> RetrievalOut:
     """The live passages about what a buyer chose. Unknown options count for nothing."""
-    asked = await _select(application, metrics, data, caller)
+    asked = await _select(application, access, metrics, data, caller)
     return _page(application, asked)
 
 
@@ -110,12 +123,13 @@ async def selection_passages(
     tags=_TAGS,
     summary="A selection's evidence",
     responses=responses(413, 415),
+    opt=READS,
 )
 async def selection_evidence(
-    data: JSONBody[SelectionIn], application: App, metrics: Counted, caller: Caller
+    data: JSONBody[SelectionIn], application: App, access: Asking, metrics: Counted, caller: Caller
 ) -> EvidenceOut:
     """The selection's passages, each with its citation."""
-    asked = await _select(application, metrics, data, caller)
+    asked = await _select(application, access, metrics, data, caller)
     return as_evidence(_page(application, asked), asked.answer.results, EVIDENCE_PATH)
 
 
@@ -125,18 +139,21 @@ async def selection_evidence(
     tags=_TAGS,
     summary="A selection's hand-off",
     responses=responses(413, 415),
+    opt=READS,
 )
 async def selection_hand_off(
-    data: JSONBody[SelectionIn], application: App, metrics: Counted, caller: Caller
+    data: JSONBody[SelectionIn], application: App, access: Asking, metrics: Counted, caller: Caller
 ) -> HandOffOut:
     """The selection's passages and the documents they come from, CAD resources left out of the latter."""
-    asked = await _select(application, metrics, data, caller)
+    asked = await _select(application, access, metrics, data, caller)
     return as_hand_off(_page(application, asked), asked.answer.results, HAND_OFF_PATH)
 
 
-async def _select(application: Application, metrics: Metrics, data: SelectionIn, caller: str) -> _Asked:
+async def _select(
+    application: Application, access: Access, metrics: Metrics, data: SelectionIn, caller: str
+) -> _Asked:
     subject = BySelection(SelectionContext(tuple(data.option_ids)))
-    return await _ask(application, metrics, subject, data.options(workspace_of(application), caller))
+    return await _ask(application, metrics, subject, data.options(access, caller))
 
 
 async def _ask(
@@ -148,4 +165,5 @@ async def _ask(
 
 
 def _page(application: Application, asked: _Asked) -> RetrievalOut:
-    return retrieval_out(asked.answer, asked.subject, asked.options, workspace_of(application))
+    default = Workspace(application.settings.workspace)
+    return retrieval_out(asked.answer, asked.subject, asked.options, default)

@@ -1,0 +1,89 @@
+"""Who is asking: every route says which scope it needs, and a request gets in with a key that has it."""
+
+from typing import Final
+from urllib.parse import unquote
+
+from litestar.connection import ASGIConnection
+from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.handlers import BaseRouteHandler
+from litestar.params import SkipValidation
+
+from service.bootstrap import Application
+from service.core.access import Access, KeyScope
+from service.errors import Forbidden, Unauthenticated
+
+WORKSPACE_HEADER: Final = "X-Citewell-Workspace"
+CALLER_HEADER: Final = "X-Citewell-Caller"
+MAX_CALLER: Final = 200  # characters
+KEY_COOKIE: Final = "citewell_key"  # of pages only: a browser cannot send a header when it follows a link
+
+SCHEMA_PATH: Final = "/schema"
+NEEDS: Final = "needs"  # the name of a route's scope among its options
+FOR_PAGES: Final = "for_pages"
+READS: Final = {NEEDS: KeyScope.READ}
+WRITES: Final = {NEEDS: KeyScope.WRITE}
+OPERATES: Final = {NEEDS: KeyScope.OPERATE}
+OPEN: Final = {NEEDS: None}  # answered to anybody: it tells nothing of any workspace
+
+Asking = NamedDependency[SkipValidation[Access]]
+Caller = NamedDependency[SkipValidation[str]]
+Connection = ASGIConnection[BaseRouteHandler, None, None, State]
+
+
+async def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
+    """The guard of every route. One that does not say what it needs is closed to everybody.
+
+    Raises Unauthenticated, Forbidden, RateLimited, InvalidInput, StoreUnavailable.
+    """
+    if connection.scope.get("method") == "OPTIONS" or _is_document(connection.scope["path"]):
+        return
+    if NEEDS not in handler.opt:
+        raise Forbidden("the path is closed")
+    needed: KeyScope | None = handler.opt[NEEDS]
+    if needed is None:
+        return
+    access = await admitted(connection, from_cookie=FOR_PAGES in handler.opt)
+    access.require(needed)
+
+
+def _is_document(path: str) -> bool:
+    """Whether a path is the OpenAPI document's, whose handlers are the framework's own."""
+    return path == SCHEMA_PATH or path.startswith(f"{SCHEMA_PATH}/")
+
+
+async def admitted(connection: Connection, *, from_cookie: bool = False) -> Access:
+    """What the request may do; it is worked out once a request. Raises what `Gatekeeper.admit` raises."""
+    known = connection.state.get("access")
+    if isinstance(known, Access):
+        return known
+    application: Application = connection.app.state.application
+    key = bearer(connection.headers.get("authorization"))
+    if key is None and from_cookie:
+        key = connection.cookies.get(KEY_COOKIE)
+    asked = connection.headers.get(WORKSPACE_HEADER)
+    access = await application.gatekeeper.admit(key, None if asked is None else unquote(asked))
+    connection.state["access"] = access
+    return access
+
+
+def bearer(header: str | None) -> str | None:
+    """The key of an Authorization header; None without one. Raises Unauthenticated for another scheme."""
+    if header is None:
+        return None
+    scheme, _, key = header.partition(" ")
+    if scheme.lower() != "bearer" or not key.strip():
+        raise Unauthenticated("the key is sent as Authorization: Bearer cw_…")
+    return key.strip()
+
+
+async def get_access(request: Connection) -> Access:
+    """What the request may do."""
+    return await admitted(request)
+
+
+def get_caller(request: Connection) -> str:
+    """Whom a percentage rollout counts by: who the caller says it is, else its key, else nobody."""
+    access = request.state.get("access")
+    key_id = access.key_id if isinstance(access, Access) else None
+    return request.headers.get(CALLER_HEADER, key_id or "")[:MAX_CALLER]
