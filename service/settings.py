@@ -63,6 +63,9 @@ class Settings(BaseSettings):
         ge=10_000,
         description="Byte budget of a page of passages; a page that reaches it ends early and goes on by cursor.",
     )
+    evaluation_dir: Path | None = Field(
+        default=None, description="Folder of the evaluation report that the pages show; evaluation in DATA_DIR."
+    )
     log_queries: bool = Field(default=False, description="Whether log lines hold what callers ask.")
     otel_endpoint: str = Field(
         default="", description="OTLP/HTTP endpoint for traces; empty: none are made. Needs the extra otel."
