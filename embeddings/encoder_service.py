@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from embeddings.encoder import Encoder, require_encodable
 from embeddings.encoder_settings import EncoderSettings, ServiceLimits
-from embeddings.encoder_state import EncoderCounters, EncoderState, Phase, WorkCounts
+from embeddings.encoder_state import EncoderCounters, EncoderReading, EncoderState, Phase, WorkCounts
 from embeddings.encoder_worker import EncoderWorker
 from embeddings.errors import (
     EncoderClosed,
@@ -21,7 +21,7 @@ from embeddings.errors import (
 )
 from embeddings.fingerprint import Fingerprint
 from embeddings.loader import load_encoder
-from embeddings.query_cache import Role, VectorCache
+from embeddings.query_cache import CacheKey, Role, VectorCache
 from embeddings.vectors import Vectors
 
 _log = logging.getLogger(__name__)
@@ -88,6 +88,12 @@ class EncoderService:
             abandoned_workers=self._still_running(),
         )
 
+    @property
+    def reading(self) -> EncoderReading:
+        """The few figures that a dashboard needs; cheap, and never raises."""
+        waiting, _ = self._worker.waiting if self._worker else (0, 0)
+        return EncoderReading(self._hits, self._misses, waiting)
+
     async def wait_ready(self, deadline_s: float) -> Fingerprint:
         """The fingerprint, once the model is loaded; failed loads are waited through.
 
@@ -106,8 +112,13 @@ class EncoderService:
             await asyncio.sleep(_READY_POLL_S)
         return state.fingerprint
 
-    async def encode_query(self, text: str, *, deadline_s: float | None = None) -> Vectors:
+    async def encode_query(
+        self, text: str, *, partition: str = "", deadline_s: float | None = None
+    ) -> Vectors:
         """The query's unit vector, `(dimension,)`, read-only; from the cache when it was asked before.
+
+        Whoever serves several parties names each in `partition`: then how long an answer takes tells none
+        of them what another has asked.
 
         Raises:
             InvalidText: nothing but white space, or a lone surrogate.
@@ -121,15 +132,15 @@ class EncoderService:
         require_encodable(text)
         worker = self._working()
         if self._fingerprint is not None:
-            cached = self._cache.get(self._fingerprint.id, Role.QUERY, text)
+            cached = self._cache.get(CacheKey(self._fingerprint.id, Role.QUERY, partition, text))
             if cached is not None:
                 self._hits += 1
                 return cached
         self._misses += 1
         limit = self._limits.query_deadline_s if deadline_s is None else deadline_s
-        vector = await self._answer(worker, partial(worker.submit_query, text), limit)
+        vector = await self._answer(worker, partial(worker.submit_query, text, partition), limit)
         if self._fingerprint is not None:
-            self._cache.put(self._fingerprint.id, Role.QUERY, text, vector)
+            self._cache.put(CacheKey(self._fingerprint.id, Role.QUERY, partition, text), vector)
         return vector
 
     async def encode_passages(

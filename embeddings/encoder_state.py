@@ -45,6 +45,15 @@ class WorkCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class EncoderReading:
+    """The cache of query vectors since the service was made, and the queries that wait now."""
+
+    cache_hits: int
+    cache_misses: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class EncoderCounters:
     """Totals since the service was made, except `waiting_*`, `abandoned_workers` and `cached`, which are now."""
 

@@ -52,14 +52,14 @@ class EncoderWorker:
             self._queue.refuse_all(EncoderClosed("the encoder was closed"))
             self._changed.notify_all()
 
-    def submit_query(self, text: str) -> Future[Vectors]:
-        """Queue a query for its vector, `(dimension,)`.
+    def submit_query(self, text: str, partition: str = "") -> Future[Vectors]:
+        """Queue a query for its vector, `(dimension,)`; one text waiting twice in a partition is encoded once.
 
         Raises:
             EncoderNotReady: no model is loaded, or the worker is stuck or closed.
             Overloaded: the queue is full.
         """
-        job = QueryJob(text)
+        job = QueryJob(text, partition)
         with self._changed:
             self._require_ready()
             self._queue.add_query(job)
@@ -178,29 +178,29 @@ class EncoderWorker:
                 self._answer_queries(encoder, work)
 
     def _answer_queries(self, encoder: Encoder, jobs: list[QueryJob]) -> None:
-        texts = list(dict.fromkeys(job.text for job in jobs))
+        asked = list(dict.fromkeys((job.partition, job.text) for job in jobs))
         self.counts.query_batches += 1
         self.counts.queries += len(jobs)
         self.counts.largest_query_batch = max(self.counts.largest_query_batch, len(jobs))
-        answers = self._vectors_of(encoder, texts)
+        answers = dict(zip(asked, self._vectors_of(encoder, [text for _, text in asked]), strict=True))
         for job in jobs:
-            answer = answers[job.text]
+            answer = answers[job.partition, job.text]
             if isinstance(answer, EmbeddingError):
                 job.future.set_exception(answer)
             else:
                 job.future.set_result(answer)
 
-    def _vectors_of(self, encoder: Encoder, texts: list[str]) -> dict[str, Vectors | EmbeddingError]:
-        """An answer for every text; after a failed batch each is tried alone, so one cannot spoil the rest."""
+    def _vectors_of(self, encoder: Encoder, texts: list[str]) -> list[Vectors | EmbeddingError]:
+        """Each text's answer, in order; after a failed batch each is tried alone: one cannot spoil the rest."""
         try:
             rows = encoder.encode_queries(texts)
             require_unit_rows(rows, count=len(texts), dimension=encoder.fingerprint.dimension)
         except Exception as error:  # noqa: BLE001 - whatever the model raises belongs to the callers
             if len(texts) > 1:
-                return {text: self._vectors_of(encoder, [text])[text] for text in texts}
+                return [answer for text in texts for answer in self._vectors_of(encoder, [text])]
             self.counts.failures += not isinstance(error, InvalidText)
-            return {texts[0]: _as_ours(error, "the model failed while encoding")}
-        return {text: row.copy() for text, row in zip(texts, rows, strict=True)}
+            return [_as_ours(error, "the model failed while encoding")]
+        return [row.copy() for row in rows]
 
     def _step_passages(self, encoder: Encoder, job: PassageJob) -> None:
         if job.steps is None:

@@ -38,7 +38,7 @@ def run_on_openvino(
     Raises:
         BackendUnavailable: OpenVINO is not installed or cannot run this model.
     """
-    openvino = _import_openvino()
+    openvino = import_openvino()
     transformer = model[0]
     if not isinstance(transformer, Transformer) or _reads(transformer) != ("forward", _HIDDEN):
         raise BackendUnavailable("the openvino backend runs models that begin with a text transformer")
@@ -118,7 +118,7 @@ def _reads(transformer: Transformer) -> tuple[object, object]:
     return text.get("method"), text.get("method_output_name")
 
 
-def _import_openvino() -> ModuleType:
+def import_openvino() -> ModuleType:
     """Import OpenVINO without its usage reports.
 
     Its import posts an event to an analytics server unless the telemetry package is missing; a None in

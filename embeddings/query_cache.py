@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import OrderedDict
+from dataclasses import dataclass
 from enum import StrEnum
 
 from embeddings.vectors import Vectors
@@ -16,8 +17,27 @@ class Role(StrEnum):
     PASSAGE = "passage"
 
 
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """What a vector is held under. `partition` is opaque: what one put in is never found from another."""
+
+    fingerprint: str
+    role: Role
+    partition: str
+    text: str
+
+    def digest(self) -> bytes:
+        """16 bytes; each part's length goes in, so that no two keys read alike."""
+        made = hashlib.blake2b(digest_size=_KEY_BYTES)
+        for part in (self.fingerprint, self.role.value, self.partition, self.text):
+            raw = part.encode("utf-8", "surrogatepass")
+            made.update(len(raw).to_bytes(8, "big"))
+            made.update(raw)
+        return made.digest()
+
+
 class VectorCache:
-    """Up to `capacity` vectors by fingerprint, role and text; texts are kept as digests of 16 bytes.
+    """Up to `capacity` vectors by their key; keys are held as digests of 16 bytes.
 
     Not locked: it belongs to one event loop.
     """
@@ -29,24 +49,19 @@ class VectorCache:
     def __len__(self) -> int:
         return len(self._vectors)
 
-    def get(self, fingerprint: str, role: Role, text: str) -> Vectors | None:
+    def get(self, key: CacheKey) -> Vectors | None:
         """The vector, now the most recently used; None when it is not held."""
-        key = _key(fingerprint, role, text)
-        vector = self._vectors.get(key)
+        digest = key.digest()
+        vector = self._vectors.get(digest)
         if vector is not None:
-            self._vectors.move_to_end(key)
+            self._vectors.move_to_end(digest)
         return vector
 
-    def put(self, fingerprint: str, role: Role, text: str, vector: Vectors) -> None:
+    def put(self, key: CacheKey, vector: Vectors) -> None:
         """Hold a vector; it is made read-only, because every caller gets the same one."""
         vector.setflags(write=False)
-        key = _key(fingerprint, role, text)
-        self._vectors[key] = vector
-        self._vectors.move_to_end(key)
+        digest = key.digest()
+        self._vectors[digest] = vector
+        self._vectors.move_to_end(digest)
         while len(self._vectors) > self._capacity:
             self._vectors.popitem(last=False)
-
-
-def _key(fingerprint: str, role: Role, text: str) -> bytes:
-    parts = "\0".join((fingerprint, role.value, text))
-    return hashlib.blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()

@@ -18,9 +18,10 @@ _LONGEST_BAND = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryJob:
-    """One query text and where its vector goes, `(dimension,)`."""
+    """One query text and where its vector goes, `(dimension,)`. Only jobs of one partition share a vector."""
 
     text: str
+    partition: str = ""
     future: Future[Vectors] = field(default_factory=Future)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from service.core.embedding_text import text_hash
+from service.model import Workspace
 from service.ports.embedding import Encoder, EncoderState, VectorLedger
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ class CachingEncoder:
         """The inner encoder's."""
         return self._inner.dimension
 
-    async def encode_query(self, text: str) -> Float32Array:
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """A (dimension,) float32 unit vector. Raises EncoderFailed."""
         began = time.perf_counter()
-        vector = await self._inner.encode_query(text)
+        vector = await self._inner.encode_query(text, workspace)
         if text not in self._asked:  # later calls find it in the encoder's memory
             self._asked.add(text)
             self.cost.query_seconds.append(time.perf_counter() - began)

@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 from service.adapters.documents import ExtractedDocuments
 from service.adapters.extract import ExtractLimits
 from service.adapters.flags.evaluated import OpenFeatureFlag
 from service.adapters.flags.opening import open_flag
-from service.adapters.flags.settings import FlagSettings
+from service.adapters.flags.report_file import read_report
+from service.adapters.flags.settings import PATIENT, FlagSettings, FlagTiming
+from service.adapters.flags.sweep import SqlFlagSweep
 from service.adapters.lexical.index import LexicalSettings, TantivyLexicalIndex
 from service.adapters.lexical.shard import ShardTiming
 from service.adapters.sql.archive import SqlArchive
@@ -18,12 +21,19 @@ from service.adapters.sql.keys import SqlKeyLedger
 from service.adapters.sql.migrate import upgrade
 from service.adapters.sql.rollout import SqlFlagLedger, SqlShadowLedger
 from service.adapters.sql.store import SqlStore
+from service.adapters.tracing.documents import TracedDocuments
+from service.adapters.tracing.lexical import TracedLexicalIndex
+from service.adapters.tracing.opening import Tracing, open_tracing
+from service.adapters.tracing.settings import QueryText, TracingSettings
+from service.adapters.tracing.store import TracedStore
 from service.core.fusion import FusionMethod, FusionSettings
 from service.ingest.absent_index import AbsentIndex
 from service.ingest.archive import Archiving
 from service.ingest.capture import Capturing
 from service.ingest.files import FileIngest, IngestParts
+from service.ingest.flag import FlagControl, FlagOrigin
 from service.ingest.keys import Gatekeeper, KeyControl
+from service.ingest.kill_switch import KillSwitch
 from service.ingest.lifecycle import Lifecycle
 from service.ingest.tags import Tagging
 from service.model import Workspace
@@ -51,6 +61,7 @@ class Application:
     flag: OpenFeatureFlag
     shadow: ShadowRunner
     gatekeeper: Gatekeeper
+    tracing: Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,8 @@ async def keyring(settings: Settings) -> AsyncIterator[KeyControl]:
 async def application(settings: Settings) -> AsyncIterator[Application]:
     """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
+        tracing = _open_tracing(settings)
+        stack.push_async_callback(tracing.close)
         store = await stack.enter_async_context(open_store(settings))
         timing = ShardTiming(settings.index_grace, settings.index_checkpoint_every)
         lexical_settings = LexicalSettings(
@@ -104,7 +117,7 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         lexical = TantivyLexicalIndex(store, store, lexical_settings)
         stack.push_async_callback(lexical.close)
         await lexical.start()
-        flag = _open_flag(settings, store)
+        flag = _open_flag(settings, store, FlagTiming())
         stack.push_async_callback(flag.close)
         vectors = await stack.enter_async_context(vector_parts(settings, store.engines))
         fusion = fusion_settings(settings)
@@ -115,22 +128,31 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
             SqlKeyLedger(store.engines), utc_now, Workspace(settings.workspace), settings.key_rate
         )
         stack.push_async_callback(gatekeeper.close)
-        documents = ExtractedDocuments(ExtractLimits(line_bytes=settings.max_line_bytes))
+        tracer = tracing.tracer
+        documents = TracedDocuments(tracer, ExtractLimits(line_bytes=settings.max_line_bytes))
+        told_store, told_lexical = TracedStore(store, tracer), TracedLexicalIndex(lexical, tracer)
+        asked = replace(hybrid, shadow=shadow.compare)
         yield Application(
             settings=settings,
             store=store,
             lexical=lexical,
-            retriever=Retriever(store, lexical, replace(hybrid, shadow=shadow.compare)),
-            capturing=Capturing(store, lexical, utc_now),
+            retriever=Retriever(told_store, told_lexical, asked, tracer),
+            capturing=Capturing(told_store, told_lexical, utc_now),
             documents=documents,
-            files=FileIngest(IngestParts(store, lexical, documents, documents, utc_now)),
-            lifecycle=Lifecycle(store, lexical, utc_now),
-            tagging=Tagging(store, utc_now),
+            files=FileIngest(IngestParts(told_store, told_lexical, documents, documents, utc_now)),
+            lifecycle=Lifecycle(told_store, told_lexical, utc_now),
+            tagging=Tagging(told_store, utc_now),
             vectors=vectors,
             flag=flag,
             shadow=shadow,
             gatekeeper=gatekeeper,
+            tracing=tracing,
         )
+
+
+def _open_tracing(settings: Settings) -> Tracing:
+    queries = QueryText.SHOWN if settings.log_queries else QueryText.HIDDEN
+    return open_tracing(TracingSettings(settings.otel_endpoint, queries, version("citewell")))
 
 
 def fusion_settings(settings: Settings) -> FusionSettings:
@@ -144,8 +166,31 @@ def fusion_settings(settings: Settings) -> FusionSettings:
     )
 
 
-def _open_flag(settings: Settings, store: SqlStore) -> OpenFeatureFlag:
-    chosen = FlagSettings(settings.flag_provider, settings.hybrid_retrieval, settings.flag_file)
+@dataclass(frozen=True, slots=True)
+class FlagUseCases:
+    """What a person does with the rollout flag."""
+
+    store: SqlStore
+    control: FlagControl
+    switch: KillSwitch
+
+
+@asynccontextmanager
+async def flag_use_cases(settings: Settings) -> AsyncIterator[FlagUseCases]:
+    """The flag for a command, which waits for its holder. Raises ConfigurationError."""
+    async with open_store(settings) as store:
+        flag = _open_flag(settings, store, PATIENT)
+        try:
+            holder = settings.flag_provider
+            origin = FlagOrigin(holder, settings.hybrid_retrieval)
+            control = FlagControl(SqlFlagLedger(store.engines), flag, origin, read_report, utc_now)
+            yield FlagUseCases(store, control, KillSwitch(SqlFlagSweep(store.engines), holder, utc_now))
+        finally:
+            await flag.close()
+
+
+def _open_flag(settings: Settings, store: SqlStore, timing: FlagTiming) -> OpenFeatureFlag:
+    chosen = FlagSettings(settings.flag_provider, settings.hybrid_retrieval, settings.flag_file, timing)
     return open_flag(chosen, SqlFlagLedger(store.engines))
 
 

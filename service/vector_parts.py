@@ -16,6 +16,7 @@ import structlog
 from service.errors import CitewellError, ConfigurationError, Unavailable
 from service.ingest.absent_encoder import AbsentEncoder
 from service.ingest.migration import migrate
+from service.ingest.reconcile import Comparison
 from service.ingest.vector_runner import VectorRunner
 from service.ingest.vectors import VectorWorker
 from service.ports.embedding import EncoderFailed
@@ -43,6 +44,19 @@ class VectorParts:
     encoder: EncoderService | None
 
 
+def preload_vectors(settings: Settings) -> None:
+    """Import what the encoder needs before the event loop runs; nothing where vectors are switched off.
+
+    Takes about five seconds. Raises ConfigurationError.
+    """
+    if settings.vectors is VectorMode.OFF:
+        return
+    with _extras():
+        from embeddings.encoder_settings import Backend  # noqa: PLC0415
+        from embeddings.preload import preload  # noqa: PLC0415
+    preload(Backend(settings.embedding_backend))
+
+
 @asynccontextmanager
 async def vector_parts(settings: Settings, engines: Engines) -> AsyncIterator[VectorParts]:
     """The vector side, its model loading in the background. Raises ConfigurationError."""
@@ -59,7 +73,7 @@ async def vector_parts(settings: Settings, engines: Engines) -> AsyncIterator[Ve
         worker = VectorWorker(ledger, index, encoder, settings.embedding_model)
         runner = None
         if settings.vectors is VectorMode.ON:
-            runner = VectorRunner(worker)
+            runner = VectorRunner(worker, tell=log_difference)
             await stack.enter_async_context(_running(runner, worker))
             if settings.embedding_next_model:
                 await stack.enter_async_context(_changing(settings, worker, arm))
@@ -84,7 +98,7 @@ async def _changing(settings: Settings, serving: VectorWorker, arm: VectorArm) -
     service, encoder = open_encoder(settings, settings.embedding_next_model)
     service.start()
     following = VectorWorker(serving.ledger, serving.index, encoder, settings.embedding_next_model)
-    runner = VectorRunner(following)
+    runner = VectorRunner(following, tell=log_difference)
     task = asyncio.create_task(change_model(following, runner, lambda: arm.switch(encoder)))
     try:
         yield
@@ -111,6 +125,13 @@ async def change_model(worker: VectorWorker, runner: VectorRunner, switch: Calla
     switch()
     _log.info("model_changed", model=worker.model)
     await runner.run()
+
+
+def log_difference(found: Comparison) -> None:
+    """A difference that nothing explains is worth a warning, although it is being repaired."""
+    _log.warning(
+        "vectors_differ_from_rows", collection=found.collection, missing=found.missing, orphan=found.orphan
+    )
 
 
 def open_ledger(settings: Settings, engines: Engines) -> VectorLedger:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from embeddings.encoder_service import EncoderService
 from embeddings.encoder_state import Phase
 from embeddings.errors import EmbeddingError, Overloaded
+from service.model import Workspace
 from service.ports.embedding import EncoderBusy, EncoderFailed, EncoderState
 
 if TYPE_CHECKING:
@@ -53,10 +54,10 @@ class ServiceEncoder:
             raise EncoderFailed("the model is not loaded")
         return self._service.fingerprint.dimension
 
-    async def encode_query(self, text: str) -> Float32Array:
-        """A (dimension,) float32 unit vector. Raises EncoderFailed."""
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
+        """A (dimension,) float32 unit vector, remembered for this workspace only. Raises EncoderFailed."""
         try:
-            return await self._service.encode_query(text)
+            return await self._service.encode_query(text, partition=workspace)
         except Overloaded as error:
             raise EncoderBusy(error.detail) from error
         except EmbeddingError as error:

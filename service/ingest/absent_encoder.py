@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from service.model import Workspace
 from service.ports.embedding import EncoderFailed, EncoderState
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class AbsentEncoder:
         """Raises EncoderFailed."""
         raise EncoderFailed(_REASON)
 
-    async def encode_query(self, text: str) -> Float32Array:
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """Raises EncoderFailed."""
         raise EncoderFailed(_REASON)
 

@@ -52,11 +52,15 @@ class FlagOrder:
 
 @dataclass(frozen=True, slots=True)
 class FlagOverview:
-    """The flag as a workspace sees it, every row (None is the default's) and the newest changes."""
+    """The flag as a workspace sees it, as others do, every row (None is the default's) and the newest changes.
+
+    `readings` are by workspace, in workspace order: what counts for each, wherever it comes from.
+    """
 
     workspace: Workspace
     reading: FlagReading
     environment: str
+    readings: Mapping[Workspace, FlagReading]
     rows: Mapping[Workspace | None, str]
     changes: Sequence[FlagChange]
 
@@ -86,23 +90,31 @@ class FlagControl:
         self._read_report = read_report
         self._clock = clock
 
-    async def show(self, workspace: Workspace) -> FlagOverview:
-        """The flag now. Raises StoreUnavailable."""
+    async def show(self, workspace: Workspace, among: Sequence[Workspace] = ()) -> FlagOverview:
+        """The flag now, for `among` and every workspace with a row, too. Raises StoreUnavailable."""
+        rows = await self._ledger.all_rows()
+        scopes = {workspace, *among, *(scope for scope in rows if scope is not None)}
+        readings = {scope: await self._flag.reading(scope) for scope in sorted(scopes)}
         return FlagOverview(
-            workspace,
-            await self._flag.reading(workspace),
-            self._origin.environment,
-            await self._ledger.all_rows(),
-            await self._ledger.changes(SHOWN_CHANGES),
+            workspace=workspace,
+            reading=readings[workspace],
+            environment=self._origin.environment,
+            readings=readings,
+            rows=rows,
+            changes=await self._ledger.changes(SHOWN_CHANGES),
         )
+
+    async def stored(self) -> Mapping[Workspace, str]:
+        """The rows of single workspaces, in workspace order. Raises StoreUnavailable."""
+        rows = await self._ledger.all_rows()
+        return {scope: text for scope, text in rows.items() if scope is not None}
 
     async def set_flag(self, order: FlagOrder) -> FlagChange:
         """Carry an order out: the row and its account in one transaction.
 
         Raises FlagHeldElsewhere, FlagNeedsEvaluation, InvalidReport, StoreUnavailable.
         """
-        if self._origin.holder is not FlagHolder.STORE:
-            raise FlagHeldElsewhere(f"the flag is held by {self._origin.holder.value}; set it there")
+        require_held_here(self._origin.holder)
         evidence = None
         if order.report is not None:
             evidence = await asyncio.to_thread(self._read_report, order.report)
@@ -131,6 +143,19 @@ class FlagControl:
             return parse_flag(text)
         except InvalidInput:
             return OFF  # as the read path takes it
+
+
+def require_held_here(holder: FlagHolder) -> None:
+    """A row that nobody reads is not written. Raises FlagHeldElsewhere."""
+    if holder is not FlagHolder.STORE:
+        raise FlagHeldElsewhere(f"the flag is held by {holder.value}; {_WHERE[holder]}")
+
+
+_WHERE = {
+    FlagHolder.ENV: "set CORPUS_HYBRID_RETRIEVAL and restart",
+    FlagHolder.FILE: "edit the file of CITEWELL_FLAG_FILE, or remove it: without it everybody is off",
+    FlagHolder.FLAGD: "set it there; a flag that is disabled there is off for everybody",
+}
 
 
 def lacking_evidence(after: FlagState, evidence: FlagEvidence | None) -> str | None:

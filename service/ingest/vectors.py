@@ -94,11 +94,12 @@ class VectorWorker:
         collection = await self.collection()
         if collection is None:
             return StepOutcome.OTHER_MODEL
-        if not await self._lease(collection):
+        if not await self.hold(collection):
             return StepOutcome.OTHER_WORKER
         return await self.follow(collection)
 
-    async def _lease(self, collection: KnownCollection) -> bool:
+    async def hold(self, collection: KnownCollection) -> bool:
+        """Take or renew the right to write a collection alone; False while another worker has it."""
         seconds = self.settings.lease_seconds
         return await self.ledger.lease(lease_name(collection), self.owner, seconds)
 
@@ -156,7 +157,7 @@ class VectorWorker:
             after = page[-1].passage_key
             await self.write(collection, [passage for passage in page if passage.live])
             await self.remove(collection, [passage for passage in page if not passage.live])
-            await self._lease(collection)
+            await self.hold(collection)
 
     async def write(self, collection: KnownCollection, passages: Sequence[Embeddable]) -> None:
         """Embed what the cache does not have, and upsert every window of every passage."""

@@ -55,8 +55,8 @@ class Encoder(Protocol):
         """Only when ready."""
         ...
 
-    async def encode_query(self, text: str) -> Float32Array:
-        """A (dimension,) float32 unit vector. Raises EncoderFailed."""
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
+        """A (dimension,) float32 unit vector, remembered for this workspace only. Raises EncoderFailed."""
         ...
 
     async def encode_passages(self, texts: Sequence[str]) -> Sequence[Float32Array]:

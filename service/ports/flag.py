@@ -117,6 +117,27 @@ class FlagWrite(Protocol):
         ...
 
 
+class FlagWrites(Protocol):
+    """Every scope's row while nobody else can change any of them."""
+
+    @property
+    def rows(self) -> Mapping[Workspace | None, str]:
+        """What is stored, by workspace, in workspace order; the default's is None and comes first."""
+        ...
+
+    async def record(self, change: FlagChange) -> None:
+        """Put the row of the change's scope as the change says, and keep the change."""
+        ...
+
+
+class FlagSweep(Protocol):
+    """Changes several scopes at once: all of it happens, or nothing."""
+
+    def sweeping(self) -> AbstractAsyncContextManager[FlagWrites]:
+        """A transaction: committed on a clean exit, rolled back on an exception. Raises StoreUnavailable."""
+        ...
+
+
 class FlagLedger(Protocol):
     """The flag's rows and every change that was ever made to them."""
 

@@ -22,11 +22,13 @@ class CandidatePool:
     """Passage keys to be checked and scored, and what is known of all the others.
 
     No live passage outside `keys` has a lexical score above `ceiling`, as the pure scorer counts with the
-    view's statistics. A ceiling of 0 means that every matching passage is in the pool.
+    view's statistics. A ceiling of 0 means that every matching passage is in the pool. Where there are `bounds`,
+    none outside the first n keys scores above the bound of the n-th, so that not all need to be loaded.
     """
 
     keys: Sequence[int]
     ceiling: float
+    bounds: Sequence[float] = ()
 
 
 class LexicalView(Protocol):

@@ -77,9 +77,10 @@ class GlanceRow:
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """Everything the common read needs, as of one moment."""
+    """Everything the common read needs, as of one moment. `corpus` is as `ReadSnapshot.corpus` gives it."""
 
     seq: int
+    corpus: int
     rows: Sequence[GlanceRow]
 
 
@@ -91,16 +92,20 @@ class ReadSnapshot(Protocol):
         """The change-log sequence this snapshot shows."""
         ...
 
+    async def corpus(self, workspace: Workspace) -> int:
+        """How many changes the workspace has seen: two states of a corpus differ in it."""
+        ...
+
     async def candidates(
         self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None
     ) -> Sequence[Candidate]:
         """The live scorable passages among `keys`; stale, foreign and ghost keys are absent. Any order."""
         ...
 
-    async def named_candidates(
+    async def named_keys(
         self, workspace: Workspace, names: Sequence[tuple[ItemId, int]], content_type: ContentType | None
-    ) -> Sequence[Candidate]:
-        """The live scorable passages among (item id, seq) names. Any order."""
+    ) -> Mapping[tuple[ItemId, int], PassageKey]:
+        """The keys of the live scorable passages among (item id, seq) names."""
         ...
 
     async def item_candidates(

@@ -7,7 +7,6 @@ from service.core.fusion import (
     Fused,
     FusionMethod,
     FusionSettings,
-    PassageKey,
     Scored,
     blend_vector_scores,
     combine_convex,
@@ -16,9 +15,12 @@ from service.core.fusion import (
     score_ceiling,
     weighted_by_coverage,
 )
+from service.core.fusion import (
+    PassageKey as PassageName,
+)
 from service.core.order import rank_key
 from service.core.scoring import Ranked
-from service.ports.store import Candidate, ReadSnapshot
+from service.ports.store import PassageKey, ReadSnapshot
 from service.search.lexical_ranking import LexicalRanking, Scope
 from service.search.vector_arm import ArmDegraded, NamedHit, Nearest, Reason
 
@@ -28,21 +30,21 @@ COVERAGE_HITS = 8  # best lexical passages whose words say how well the lexical 
 
 @dataclass(frozen=True, slots=True)
 class HybridRanking:
-    """A fused ranking with what explains it. `candidates` holds every ranked passage.
+    """A fused ranking with what explains it. `keys` holds every passage that the vector arm ranked.
 
     `settings` are those that this query was fused with: its lexical weight may follow the query.
     """
 
     ranked: Sequence[Ranked]
-    fused: Mapping[PassageKey, Fused]
-    vector_scores: Mapping[PassageKey, float]
-    lexical_scores: Mapping[PassageKey, float]
-    candidates: Mapping[PassageKey, Candidate]
+    fused: Mapping[PassageName, Fused]
+    vector_scores: Mapping[PassageName, float]
+    lexical_scores: Mapping[PassageName, float]
+    keys: Mapping[PassageName, PassageKey]
     settings: FusionSettings
     ceiling: float
     name: str  # of the settings it was asked for with: a cursor holds for these only
 
-    def fusion_of(self, key: PassageKey) -> dict[str, float]:
+    def fusion_of(self, key: PassageName) -> dict[str, float]:
         """The settings and each arm's contribution to a passage; they sum to its score."""
         fused, settings = self.fused[key], self.settings
         if settings.method is FusionMethod.CONVEX:
@@ -65,7 +67,7 @@ async def fuse(
     snapshot: ReadSnapshot, lexical: LexicalRanking, nearest: Nearest, scope: Scope, settings: FusionSettings
 ) -> HybridRanking:
     """Blend the lexical ranking with the live ones among the nearest passages. Raises ArmDegraded."""
-    live, candidates = await _live_hits(snapshot, lexical, nearest, scope)
+    live, keys = await _live_hits(snapshot, lexical, nearest, scope)
     top = lexical.ranked[:FUSION_DEPTH]
     name = settings_name(settings)
     if settings.method is FusionMethod.COVERAGE_RRF:
@@ -78,7 +80,7 @@ async def fuse(
         fused={(passage.item_id, passage.seq): passage for passage in fused},
         vector_scores={(hit.item_id, hit.seq): hit.score for hit in live},
         lexical_scores={(r.item_id, r.seq): r.score for r in top},
-        candidates=candidates,
+        keys=keys,
         settings=settings,
         ceiling=ceiling,
         name=name,
@@ -109,18 +111,19 @@ def _blended(
 
 async def _live_hits(
     snapshot: ReadSnapshot, lexical: LexicalRanking, nearest: Nearest, scope: Scope
-) -> tuple[list[NamedHit], dict[PassageKey, Candidate]]:
-    """The first FUSION_DEPTH hits that the rows confirm; the index is asked further while there are fewer."""
+) -> tuple[list[NamedHit], dict[PassageName, PassageKey]]:
+    """The first FUSION_DEPTH hits that the rows confirm; the index is asked further while there are fewer.
+
+    Passages that the lexical arm has loaded are known to be live, whatever rank they have there.
+    """
     if not nearest.hits:
         raise ArmDegraded(Reason.NO_VECTORS)
-    candidates = dict(lexical.candidates)
-    asked: set[PassageKey] = set(candidates)
+    keys = {name: candidate.key for name, candidate in lexical.candidates.items()}
+    asked: set[PassageName] = set(keys)
     while True:
         new = [(hit.item_id, hit.seq) for hit in nearest.hits if (hit.item_id, hit.seq) not in asked]
         asked.update(new)
-        if new:
-            found = await snapshot.named_candidates(scope.workspace, new, scope.content_type)
-            candidates.update({(c.passage.item_id, c.passage.seq): c for c in found})
-        live = [hit for hit in nearest.hits if (hit.item_id, hit.seq) in candidates]
+        keys.update(await snapshot.named_keys(scope.workspace, new, scope.content_type))
+        live = [hit for hit in nearest.hits if (hit.item_id, hit.seq) in keys]
         if len(live) >= FUSION_DEPTH or not await nearest.ask_further():
-            return live[:FUSION_DEPTH], candidates
+            return live[:FUSION_DEPTH], keys

@@ -15,12 +15,12 @@ from typing import TypeAlias
 from service.core.order import rank_key
 from service.core.scoring import Ranked, WeightedTerm, rank_passages, weigh_terms
 from service.model import ContentType, ItemId, Workspace
-from service.ports.lexical import LexicalView
+from service.ports.lexical import CandidatePool, LexicalView
 from service.ports.store import Candidate, ReadSnapshot
 from service.search.request import ResolvedQuery
 
 FIRST_DEPTH = 64  # candidates of the first round
-GROWTH = 4  # how much deeper each further round looks
+GROWTH = 4  # how much deeper the index is asked once all that it proposed is loaded
 MAX_DEPTH = 50_000  # candidates after which a ranking is cut off and says so
 TAGGED_BOUND = 5_000  # passages of tagged items that join the pool in the first round
 LOOP_BOUND = 2_000  # passages scored at once on the event loop; more are scored on a thread
@@ -103,7 +103,7 @@ async def rank_lexical(
     terms = weigh_terms(query.terms, view.statistics)
     ranking = LexicalRanking(terms, view.statistics.mean_length)
     lifted = _Lifted(snapshot, scope, query.boosts, TAGGED_BOUND)
-    proposed = _Proposed(snapshot, scope, view, terms, first_depth(reach.rank))
+    proposed = _Proposed(snapshot, scope, view, terms, first_depth(reach.rank), first_share(reach.rank))
     seen: set[int] = set()
     growing = True
     while growing:
@@ -125,32 +125,49 @@ def first_depth(needed: int) -> int:
     return min(max(FIRST_DEPTH, 2 * needed), MAX_DEPTH)
 
 
+def first_share(needed: int) -> int:
+    """How many of them are loaded in the first round: most rankings are certain with so many."""
+    return min(max(FIRST_DEPTH, needed + needed // 4), MAX_DEPTH)
+
+
 @dataclass(slots=True)
 class _Proposed:
-    """What the index proposes, from its best on; nothing else has a lexical score above `ceiling`."""
+    """What the index proposes, loaded from its best on; nothing that is not loaded has a lexical score above
+    `ceiling`.
+    """
 
     snapshot: ReadSnapshot
     scope: Scope
     view: LexicalView
     terms: tuple[WeightedTerm, ...]
     depth: int
+    wanted: int  # proposals to have loaded after the next round
     ceiling: float = 0.0
-    loaded: int = 0
+    pool: CandidatePool | None = None
+    loaded: int = 0  # of the pool's keys
 
     async def load(self, seen: AbstractSet[int]) -> Sequence[Candidate]:
-        """The live ones among the candidates that were not seen yet."""
-        if not self.terms or self.loaded == self.depth:
+        """The live ones among the next proposals that were not seen yet."""
+        if not self.terms or self.loaded >= self.wanted:
             return ()
-        pool = await self.view.candidates(self.terms, self.scope.content_type, self.depth)
-        self.ceiling, self.loaded = pool.ceiling, self.depth
-        new = [key for key in dict.fromkeys(pool.keys) if key not in seen]
+        if self.pool is None or (self.wanted > len(self.pool.keys) and self.pool.ceiling > 0.0):
+            self.pool = await self.view.candidates(self.terms, self.scope.content_type, self.depth)
+            self.loaded = 0
+        pool = self.pool
+        end = min(self.wanted, len(pool.keys)) if pool.bounds else len(pool.keys)
+        new = [key for key in dict.fromkeys(pool.keys[self.loaded : end]) if key not in seen]
+        self.loaded = end
+        self.ceiling = pool.bounds[end - 1] if end < len(pool.keys) else pool.ceiling
         return await self.snapshot.candidates(self.scope.workspace, new, self.scope.content_type)
 
     def grow(self) -> bool:
         """Look deeper next time; False at the end of what is looked at."""
-        deeper = min(self.depth * GROWTH, MAX_DEPTH)
-        grown, self.depth = deeper > self.depth, deeper
-        return grown
+        if self.depth >= MAX_DEPTH and self.pool is not None and self.loaded >= len(self.pool.keys):
+            return False
+        self.wanted = min(self.loaded + max(self.loaded // 2, FIRST_DEPTH), MAX_DEPTH)
+        if self.pool is not None and self.wanted > len(self.pool.keys):
+            self.depth = min(max(self.depth * GROWTH, self.wanted), MAX_DEPTH)
+        return True
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from service.core.cursors import Position, decode_cursor
 from service.core.fusion import FusionSettings
@@ -15,14 +15,18 @@ from service.errors import LexicalIndexUnavailable
 from service.ports.flag import RolloutFlag
 from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
 from service.ports.store import ReadSnapshot, Store
+from service.ports.tracing import UNTRACED, Span, Step, Tracer
 from service.search.hybrid import FUSION_DEPTH, HybridRanking, fuse
 from service.search.lexical_ranking import LexicalRanking, Reach, Scope, first_depth, rank_lexical
-from service.search.page import LEXICAL, Reading, answer_of, nothing_found, page_of
+from service.search.page import LEXICAL, PAGE_BYTES, Reading, answer_of, nothing_found, page_of
 from service.search.request import (
     Answer,
     Arms,
     ArmState,
     ByQuery,
+    BySelection,
+    BySystem,
+    Explain,
     ResolvedQuery,
     RetrieveOptions,
     Subject,
@@ -64,16 +68,32 @@ class _Plan:
 class Retriever:
     """Retrieval by system, by selection and by free text, with one set of guarantees."""
 
-    def __init__(self, store: Store, lexical: LexicalIndex, hybrid: Hybrid | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        lexical: LexicalIndex,
+        hybrid: Hybrid | None = None,
+        tracer: Tracer = UNTRACED,
+        page_bytes: int = PAGE_BYTES,
+    ) -> None:
         self._store = store
         self._lexical = lexical
         self._hybrid = hybrid
+        self._tracer = tracer
+        self._page_bytes = page_bytes
 
     async def retrieve(self, subject: Subject, options: RetrieveOptions) -> Answer:
         """One page of the ranking of live passages. A miss is an empty answer.
 
         Raises InvalidCursor, StoreUnavailable, LexicalIndexUnavailable.
         """
+        with self._tracer.span(Step.RETRIEVE) as span:
+            span.note_query(asked_text(subject))
+            answer = await self._retrieve(subject, options)
+            _note_answer(span, answer)
+        return answer
+
+    async def _retrieve(self, subject: Subject, options: RetrieveOptions) -> Answer:
         content_type = None if options.content_type is None else options.content_type.value
         fingerprint = ranking_fingerprint(options.workspace, subject, content_type)
         start = None if options.cursor is None else decode_cursor(options.cursor, fingerprint)
@@ -118,27 +138,33 @@ class Retriever:
 
         None wherever that does not hold; the same answer then takes the way through a snapshot.
         """
-        query = ResolvedQuery(query_terms(subject.query), subject.query, {}, {})
+        with self._tracer.span(Step.RESOLVE):
+            query = ResolvedQuery(query_terms(subject.query), subject.query, {}, {})
         view = self._lexical.latest(options.workspace, [t.text for t in query.terms])
         if view is None or not query.terms:
             return None
-        terms = weigh_terms(query.terms, view.statistics)
-        needed = options.limit + 1
-        try:
-            pool = await view.candidates(terms, options.content_type, first_depth(needed))
-        except ViewLost:
-            return None
-        glance = await self._store.glance(options.workspace, pool.keys, options.content_type)
-        if glance is None or glance.seq != view.seq:
-            return None
-        ranking = LexicalRanking(terms, view.statistics.mean_length, rounds=1)
-        ranking.add([row.candidate for row in glance.rows], {})
-        if not ranking.is_certain(needed, pool.ceiling):
-            return None
-        reading = Reading(glance.seq, view.source, query, ranking, None, plan.vector, fingerprint, None)
-        page = page_of(reading, options)
-        rows = {(row.candidate.passage.item_id, row.candidate.passage.seq): row for row in glance.rows}
-        return answer_of(reading, options, page, [rows[r.item_id, r.seq].shown() for r in page])
+        with self._tracer.span(Step.LEXICAL):
+            terms = weigh_terms(query.terms, view.statistics)
+            needed = options.limit + 1
+            try:
+                pool = await view.candidates(terms, options.content_type, first_depth(needed))
+            except ViewLost:
+                return None
+            glance = await self._store.glance(options.workspace, pool.keys, options.content_type)
+            if glance is None or glance.seq != view.seq:
+                return None
+            ranking = LexicalRanking(terms, view.statistics.mean_length, rounds=1)
+            ranking.add([row.candidate for row in glance.rows], {})
+            if not ranking.is_certain(needed, pool.ceiling):
+                return None
+        with self._tracer.span(Step.PAGE):
+            reading = Reading(
+                glance.corpus, view.source, query, ranking, None, plan.vector, fingerprint, None
+            )
+            page = page_of(reading, options)
+            rows = {(row.candidate.passage.item_id, row.candidate.passage.seq): row for row in glance.rows}
+            texts = [rows[r.item_id, r.seq].shown() for r in page]
+            return answer_of(reading, options, page, texts, self._page_bytes)
 
     async def _in_a_snapshot(
         self,
@@ -153,11 +179,13 @@ class Retriever:
         try:
             for attempt in range(ATTEMPTS):
                 async with self._store.snapshot() as snapshot:
-                    query = await resolve(snapshot, options.workspace, subject)
+                    with self._tracer.span(Step.RESOLVE):
+                        query = await resolve(snapshot, options.workspace, subject)
                     if nearest is None and plan.run and query.text.strip():
                         nearest = asyncio.create_task(self._nearest(query.text, options, plan))
                     if nearest is None and not query.terms and not query.boosts:
-                        return nothing_found(snapshot.seq, start, plan.vector)
+                        corpus = await snapshot.corpus(options.workspace)
+                        return nothing_found(corpus, start, plan.vector)
                     names = [term.text for term in query.terms]
                     view = await self._lexical.view(options.workspace, names, snapshot)
                     if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
@@ -168,14 +196,25 @@ class Retriever:
                         )
                     except ViewLost:
                         continue
-                    page = page_of(reading, options)
-                    keys = [reading.candidates[r.item_id, r.seq].key for r in page]
-                    shown = await snapshot.passages(keys) if keys else {}
-                    return answer_of(reading, options, page, [shown[key] for key in keys])
+                    with self._tracer.span(Step.PAGE):
+                        return await self._page(snapshot, reading, options)
             raise LexicalIndexUnavailable("the lexical index is being repaired")
         finally:
             if nearest is not None and not nearest.cancel() and not nearest.cancelled():
                 nearest.exception()  # taken note of, whether or not anybody waited for it
+
+    async def _page(self, snapshot: ReadSnapshot, reading: Reading, options: RetrieveOptions) -> Answer:
+        """The page with its texts; what only the vector arm found is loaded once more where it is explained."""
+        page = page_of(reading, options)
+        keys = [reading.key((ranked.item_id, ranked.seq)) for ranked in page]
+        if options.explain is Explain.ON:
+            known = reading.lexical.candidates
+            missing = [key for r, key in zip(page, keys, strict=True) if (r.item_id, r.seq) not in known]
+            found = await snapshot.candidates(options.workspace, missing, options.content_type)
+            loaded = {(c.passage.item_id, c.passage.seq): c for c in found}
+            reading = replace(reading, loaded=loaded)
+        shown = await snapshot.passages(keys) if keys else {}
+        return answer_of(reading, options, page, [shown[key] for key in keys], self._page_bytes)
 
     async def _read(
         self,
@@ -190,24 +229,57 @@ class Retriever:
     ) -> Reading:
         """Rank lexically and, when the vector arm has an answer in time, fuse. Raises ViewLost."""
         scope = Scope(options.workspace, options.content_type)
-        lexical = await rank_lexical(
-            snapshot, view, query, scope, _reach(options, start, hybrid=nearest is not None)
-        )
+        reach = _reach(options, start, hybrid=nearest is not None)
+        with self._tracer.span(Step.LEXICAL) as span:
+            lexical = await rank_lexical(snapshot, view, query, scope, reach)
+            span.note("rounds", lexical.rounds)
+            span.note("ranked", len(lexical.ranked))
         hybrid: HybridRanking | None = None
         vector = plan.vector
         if nearest is not None:
             try:
-                hybrid = await fuse(snapshot, lexical, await asyncio.shield(nearest), scope, plan.fusion)
+                with self._tracer.span(Step.VECTOR_WAIT):
+                    first = await asyncio.shield(nearest)
+                with self._tracer.span(Step.FUSE) as span:
+                    hybrid = await fuse(snapshot, lexical, first, scope, plan.fusion)
+                    span.note("ranked", len(hybrid.ranked))
             except ArmDegraded as degraded:
                 vector = VectorArm(ArmState.DEGRADED, degraded.reason)
-        return Reading(snapshot.seq, view.source, query, lexical, hybrid, vector, fingerprint, start)
+        corpus = await snapshot.corpus(options.workspace)
+        return Reading(corpus, view.source, query, lexical, hybrid, vector, fingerprint, start)
 
     async def _nearest(self, text: str, options: RetrieveOptions, plan: _Plan) -> Nearest:
         """The vector arm's first round, under the request's deadline. Raises ArmDegraded."""
         if self._hybrid is None:
             raise ArmDegraded(Reason.OFF)
-        request = VectorRequest(text, options.workspace, options.content_type, plan.deadline, options.drill)
-        return await self._hybrid.arm.start(request, FUSION_DEPTH)
+        request = VectorRequest(
+            text, options.workspace, options.content_type, plan.deadline, options.drill, self._tracer
+        )
+        with self._tracer.span(Step.VECTOR) as span:
+            try:
+                return await self._hybrid.arm.start(request, FUSION_DEPTH)
+            except ArmDegraded as degraded:
+                span.fail(degraded.reason.value)
+                raise
+
+
+def asked_text(subject: Subject) -> str:
+    """What a caller wrote, in one line."""
+    match subject:
+        case ByQuery(query):
+            return query
+        case BySystem(system_id):
+            return system_id
+        case BySelection(context):
+            return ", ".join(context.option_ids)
+
+
+def _note_answer(span: Span, answer: Answer) -> None:
+    """What a trace says of a whole read: counts and reasons, nothing of the query or its passages."""
+    span.note("results", len(answer.results))
+    span.note("lexical", answer.lexical.source)
+    span.note("vector", answer.vector.state.value)
+    span.note("reason", answer.vector.reason)
 
 
 def _reach(options: RetrieveOptions, start: Position | None, *, hybrid: bool) -> Reach:

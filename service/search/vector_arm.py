@@ -22,7 +22,15 @@ from service.ports.embedding import (
     VectorLedger,
     serving_collection,
 )
-from service.ports.vectors import MAX_HITS, StoreReason, VectorQuery, VectorSearch, VectorStoreError
+from service.ports.tracing import UNTRACED, Step, Tracer
+from service.ports.vectors import (
+    MAX_HITS,
+    CollectionMissing,
+    StoreReason,
+    VectorQuery,
+    VectorSearch,
+    VectorStoreError,
+)
 
 if TYPE_CHECKING:
     from service.ports.vectors import Float32Array, Hit
@@ -75,6 +83,15 @@ class VectorRequest:
     content_type: ContentType | None
     deadline: float
     drill: Drill | None = None
+    tracer: Tracer = UNTRACED
+
+
+@dataclass(frozen=True, slots=True)
+class ArmBreakers:
+    """The two circuits as they are: one guards the store, the other the encoder."""
+
+    store: Breaker
+    encoder: Breaker
 
 
 class VectorArm:
@@ -91,6 +108,11 @@ class VectorArm:
         self._known: Sequence[KnownCollection] = ()
         self._looked_at = float("-inf")
 
+    @property
+    def breakers(self) -> ArmBreakers:
+        """For whoever watches."""
+        return ArmBreakers(self._store_breaker, self._encoder_breaker)
+
     def switch(self, encoder: Encoder) -> None:
         """Encode and search with another model from the next request on."""
         self._encoder = encoder
@@ -101,7 +123,8 @@ class VectorArm:
         """The first round of candidates. Raises ArmDegraded."""
         await self._drill(request)
         collection = await self._collection()
-        vector = await self._encode(request)
+        with request.tracer.span(Step.ENCODE):
+            vector = await self._encode(request)
         nearest = Nearest(self, collection, vector, request)
         await nearest.ask(min(2 * depth, MAX_HITS))
         return nearest
@@ -118,6 +141,9 @@ class VectorArm:
         try:
             async with _before(deadline, Reason.STORE_TIMEOUT):
                 hits = await self._index.search(collection.name, query, deadline)
+        except CollectionMissing as error:  # the store is well: the collection is only about to be begun
+            self._store_breaker = after_success(self._store_breaker)
+            raise ArmDegraded(Reason.NO_VECTORS) from error
         except VectorStoreError as error:
             raise self._store_failed(_REASONS[error.reason]) from error
         except ArmDegraded as error:
@@ -165,7 +191,7 @@ class VectorArm:
             raise ArmDegraded(self._last_encoder_reason)
         try:
             async with _before(request.deadline, Reason.ENCODE_TIMEOUT):
-                vector = await self._encoder.encode_query(request.text)
+                vector = await self._encoder.encode_query(request.text, request.workspace)
         except EncoderFailed as error:
             raise self._encoder_failed(Reason.ENCODE_ERROR) from error
         except ArmDegraded as error:
@@ -200,7 +226,9 @@ class Nearest:
     async def ask(self, limit: int) -> None:
         """The nearest `limit` points. Raises ArmDegraded."""
         query = VectorQuery(self._vector, self._request.workspace, self._request.content_type, limit)
-        found = await self._arm.search(self._collection, query, self._request.deadline)
+        with self._request.tracer.span(Step.VECTOR_SEARCH) as span:
+            found = await self._arm.search(self._collection, query, self._request.deadline)
+            span.note("hits", len(found))
         self.rounds += 1
         self._limit = limit
         self.exhausted = len(found) < limit

@@ -18,7 +18,7 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
 class FlagRowOut(msgspec.Struct, kw_only=True):
-    """A stored state; the default's `workspace` is null."""
+    """A state; the stored default's `workspace` is null."""
 
     workspace: str | None
     state: str
@@ -47,7 +47,10 @@ class FlagChangeOut(msgspec.Struct, kw_only=True):
 
 
 class FlagOut(msgspec.Struct, kw_only=True):
-    """The flag as a workspace sees it, and `problem` where that is not what its holder was meant to say."""
+    """The flag as a workspace sees it, and `problem` where that is not what its holder was meant to say.
+
+    `rows` are stored; `states` are what counts for each workspace, whoever holds the flag.
+    """
 
     workspace: str
     state: str
@@ -55,6 +58,7 @@ class FlagOut(msgspec.Struct, kw_only=True):
     problem: str | None
     environment: str
     rows: list[FlagRowOut]
+    states: list[FlagRowOut]
     changes: list[FlagChangeOut]
 
 
@@ -102,6 +106,9 @@ def flag_out(overview: FlagOverview) -> FlagOut:
         problem=overview.reading.problem,
         environment=overview.environment,
         rows=[FlagRowOut(workspace=scope, state=text) for scope, text in overview.rows.items()],
+        states=[
+            FlagRowOut(workspace=scope, state=str(read.state)) for scope, read in overview.readings.items()
+        ],
         changes=[change_out(change) for change in overview.changes],
     )
 

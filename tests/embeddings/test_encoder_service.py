@@ -15,7 +15,7 @@ import pytest
 from embeddings.encoder import Encoder, encode_passages
 from embeddings.encoder_service import EncoderService
 from embeddings.encoder_settings import ServiceLimits
-from embeddings.encoder_state import Phase
+from embeddings.encoder_state import EncoderReading, Phase
 from embeddings.errors import (
     EncoderClosed,
     EncoderNotReady,
@@ -449,6 +449,35 @@ async def test_the_cache_answers_repeated_queries() -> None:
         counters = service.counters
         assert (counters.cache_hits, counters.cache_misses, counters.cached) == (1, 4, 2)
         assert len(gate.batches) == 4
+
+
+async def test_no_partition_is_served_from_the_cache_of_another() -> None:
+    """U18: the same text is encoded anew for each partition, whatever others asked; the reading counts it."""
+    gate = Gate()
+    gate.opened.set()
+    async with serving(lambda: HashEncoder(before=gate)) as service:
+        first = await service.encode_query("a", partition="acme")
+        assert (await service.encode_query("a", partition="acme")) is first
+        second = await service.encode_query("a", partition="zeta")
+        np.testing.assert_array_equal(first, second)
+        assert second is not first
+        assert gate.batches == [["a"], ["a"]]
+        assert service.reading == EncoderReading(cache_hits=1, cache_misses=2, waiting=0)
+
+
+async def test_waiting_together_two_partitions_are_encoded_apart() -> None:
+    """U18: in one batch a text is shared within a partition and never between two."""
+    gate = Gate()
+    async with serving(lambda: HashEncoder(before=gate)) as service:
+        running = asyncio.create_task(service.encode_query("running"))
+        await gate.until_entered()
+        waiting = [asyncio.create_task(service.encode_query("a", partition=name)) for name in ("x", "y", "x")]
+        await until(lambda: service.reading.waiting == 3)
+        gate.opened.set()
+        answers = await asyncio.gather(*waiting)
+        await running
+        assert gate.batches[1] == ["a", "a"]
+        np.testing.assert_array_equal(answers[0], answers[1])
 
 
 async def test_texts_that_cannot_be_encoded_are_refused_at_the_door() -> None:

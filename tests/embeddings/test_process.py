@@ -52,6 +52,48 @@ def counting_hub() -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+def test_after_preloading_no_model_library_is_left_to_import() -> None:
+    """U20: what holds up an event loop is imported before it runs, and kept out of full collections."""
+    done = run(
+        "import gc, sys\n"
+        "from embeddings.encoder_settings import Backend\n"
+        "from embeddings.preload import preload\n"
+        "assert 'torch' not in sys.modules and not gc.get_freeze_count()\n"
+        "preload(Backend.TORCH)\n"
+        "before = set(sys.modules)\n"
+        "import embeddings.model_loading\n"
+        "print({'torch', 'sentence_transformers'} <= before, set(sys.modules) == before)\n"
+        "print(gc.get_freeze_count() > 100_000)\n"
+    )
+    assert done.stdout.split() == ["True", "True", "True"], done.stderr
+
+
+def test_a_library_that_is_not_there_does_not_end_the_start() -> None:
+    """C27: without its libraries a service starts and answers lexically; the encoder says what it lacks."""
+    done = run(
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "from embeddings.encoder_settings import Backend\n"
+        "from embeddings.preload import preload\n"
+        "preload(Backend.TORCH)\n"
+        "print('started')\n"
+    )
+    assert done.stdout.split() == ["started"], done.stderr
+
+
+@pytest.mark.parametrize(("vectors", "imports"), [("off", False), ("read", True), ("on", True)])
+def test_only_a_process_with_vectors_preloads(vectors: str, imports: bool) -> None:  # noqa: FBT001
+    """A lexical-only process imports nothing of the vector arm before it listens, nor numpy."""
+    done = run(
+        "import sys\n"
+        "from service.settings import Settings\n"
+        "from service.surfaces.cli.serving import preload_vectors\n"
+        f"preload_vectors(Settings(vectors={vectors!r}))\n"
+        "print(sorted({'torch', 'numpy', 'embeddings'} & set(sys.modules)))\n"
+    )
+    assert done.stdout.strip() == str(["embeddings", "numpy", "torch"] if imports else []), done.stderr
+
+
 def test_importing_the_service_does_not_import_torch() -> None:
     """A process that only wires the encoder up pays no model library's import."""
     done = run(

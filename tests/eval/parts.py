@@ -16,7 +16,7 @@ from eval.rankings import Hit, QueryRankings, QueryTerms, Rankings
 from service.adapters.vectors.memory import MemoryVectorIndex
 from service.bootstrap import open_store
 from service.core.fusion import FusionSettings
-from service.model import ItemId
+from service.model import ItemId, Workspace
 from service.ports.embedding import EncoderState
 from service.settings import Settings, VectorMode
 
@@ -53,7 +53,7 @@ class ToyEncoder:
         self.fingerprint = fingerprint
         self.passages = 0
 
-    async def encode_query(self, text: str) -> Float32Array:
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """(64,) float32, unit length."""
         return _vector(text)
 

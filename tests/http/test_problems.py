@@ -1,4 +1,4 @@
-"""Problem details for what HTTP itself refuses and for what fails inside; request ids; the gate."""
+"""Problem details for what HTTP itself refuses and for what fails inside; request ids."""
 
 import json
 import re
@@ -12,8 +12,6 @@ from service.errors import ConfigurationError
 from service.settings import Settings
 from service.surfaces.http.access import OPEN
 from service.surfaces.http.app import create_app
-from service.surfaces.http.gate import Gate
-from service.surfaces.http.metrics import Metrics
 from tests.http.calls import assert_problem, document
 from tests.http.conftest import SteadyClient
 
@@ -123,20 +121,6 @@ def test_unexpected_failures_tell_nothing(tmp_path: Path) -> None:
             assert "Traceback" not in answer.text
             assert str(tmp_path) not in answer.text
         assert client.get("/health/live").status_code == 200
-
-
-def test_a_full_service_says_so(tmp_path: Path) -> None:
-    """U20: past its capacity the service answers 503 with Retry-After, and still tells its health."""
-    app = create_app(Settings(data_dir=tmp_path))
-    app.asgi_handler = Gate(app.asgi_handler, Metrics(), capacity=0)
-    with TestClient(app, raise_server_exceptions=False) as client:
-        answer = client.post("/v1/retrieve", json={"query": "sill"})
-        assert answer.status_code == 503
-        assert answer.headers["retry-after"] == "1"
-        assert answer.headers["content-type"] == "application/problem+json"
-        assert answer.json()["code"] == "unavailable"
-        assert client.get("/health/ready").status_code == 200
-        assert client.get("/metrics").status_code == 200
 
 
 def test_nothing_is_kept_of_a_refused_request(steady: SteadyClient) -> None:

@@ -36,7 +36,7 @@ class WordEncoder:
     fingerprint = "words-1"
     dimension = DIMENSION
 
-    async def encode_query(self, text: str) -> Float32Array:
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """(64,) float32, unit length."""
         return _vector(text)
 

@@ -10,13 +10,20 @@ ROOT = Path(__file__).parents[2]
 SETTING = frozenset(
     {
         "service.ingest.flag",
+        "service.ingest.kill_switch",
         "service.adapters.sql.rollout",
         "service.adapters.flags",
         "service.adapters.flags.report_file",
+        "service.adapters.flags.sweep",
     }
 )
-WAYS = frozenset(
-    {"set_flag", "FlagOrder", "FlagControl", "FlagLedger", "SqlFlagLedger", "FlagWrite", "changing"}
+WRITING = frozenset({"changing", "sweeping"})
+ORDERING = frozenset({"set_flag", "off_everywhere"})
+WAYS = (
+    WRITING
+    | ORDERING
+    | {"FlagOrder", "FlagControl", "FlagLedger", "SqlFlagLedger", "FlagWrite"}
+    | {"KillSwitch", "FlagSweep", "SqlFlagSweep", "FlagWrites"}
 )
 
 
@@ -56,17 +63,17 @@ def test_the_harness_has_no_way_to_turn_the_flag(path: Path) -> None:
 
 
 def test_the_row_is_written_in_one_place() -> None:
-    """E3: one use case writes the flag's row, and only surfaces, for a person, give it orders."""
+    """E3: two use cases write the flag's rows, and only surfaces, for a person, give it orders."""
     writing = {
         path.relative_to(ROOT).as_posix()
         for package in ("service", "eval", "embeddings")
         for path in modules(package)
-        if "changing" in set(words(ast.parse(path.read_text())))
+        if not WRITING.isdisjoint(words(ast.parse(path.read_text())))
     }
-    assert writing == {"service/ingest/flag.py"}
+    assert writing == {"service/ingest/flag.py", "service/ingest/kill_switch.py"}
     ordering = {
         path.relative_to(ROOT).as_posix()
         for path in modules("service")
-        if "set_flag" in set(words(ast.parse(path.read_text())))
+        if not ORDERING.isdisjoint(words(ast.parse(path.read_text())))
     }
     assert all(place.startswith("service/surfaces/cli/") for place in ordering)

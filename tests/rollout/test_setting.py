@@ -12,12 +12,14 @@ from sqlalchemy import func, select
 from service.adapters.flags.opening import open_flag
 from service.adapters.flags.report_file import read_report
 from service.adapters.flags.settings import FlagSettings, FlagTiming
+from service.adapters.flags.sweep import SqlFlagSweep
 from service.adapters.sql import schema
 from service.adapters.sql.engine import Engines
 from service.adapters.sql.rollout import SqlFlagLedger
 from service.core.rollout import parse_flag
 from service.errors import Conflict, FlagHeldElsewhere, FlagNeedsEvaluation, InvalidInput, InvalidReport
 from service.ingest.flag import FlagControl, FlagOrder, FlagOrigin
+from service.ingest.kill_switch import KillSwitch
 from service.model import Workspace
 from service.ports.flag import FlagChange, FlagEvidence, FlagHolder, Verdict
 
@@ -220,6 +222,105 @@ async def test_the_overview_shows_what_counts_and_why(flags_both: SqlFlagLedger,
     assert list(shown.rows.items()) == [(None, "off"), (ACME, "50%")]
     assert [change.after for change in shown.changes] == ["off", "50%"]
     assert str((await setting.show(Workspace("other"))).reading.state) == "off"
+
+
+async def test_the_overview_shows_what_counts_for_each_workspace(flags_both: SqlFlagLedger, go: Path) -> None:
+    """E12: each workspace that has a row or is asked for is shown with the state that counts for it."""
+    setting = control(flags_both, environment="shadow")
+    await setting.set_flag(order("50%", ACME, go))
+    shown = await setting.show(Workspace("zeta"), [Workspace("beta")])
+    counts_for = [(scope, str(reading.state)) for scope, reading in shown.readings.items()]
+    assert counts_for == [("acme", "50%"), ("beta", "shadow"), ("zeta", "shadow")]
+    assert dict(await setting.stored()) == {ACME: "50%"}
+
+
+def kill_switch(engines: Engines, holder: FlagHolder = FlagHolder.STORE) -> KillSwitch:
+    """The kill switch with a clock that stands still."""
+    return KillSwitch(SqlFlagSweep(engines), holder, lambda: NOON)
+
+
+async def test_one_action_switches_everybody_off(
+    flags_both: SqlFlagLedger, engines_both: Engines, go: Path
+) -> None:
+    """E12: the default and every workspace's own state become off at once, each with its own account."""
+    setting = control(flags_both)
+    await setting.set_flag(order("shadow"))
+    for name, text in (("acme", "50%"), ("beta", "off"), ("zeta", "on")):
+        await setting.set_flag(order(text, Workspace(name), go))
+    changes = await kill_switch(engines_both).off_everywhere("bob", "an incident")
+    assert [(c.workspace, c.before, c.after) for c in changes] == [
+        (None, "shadow", "off"),
+        ("acme", "50%", "off"),
+        ("zeta", "on", "off"),
+    ]
+    assert list(reversed(await flags_both.changes(3))) == changes
+    assert {(c.who, c.reason, c.forced) for c in changes} == {("bob", "an incident", False)}
+    assert dict(await flags_both.all_rows()) == {None: "off", "acme": "off", "beta": "off", "zeta": "off"}
+    (again,) = await kill_switch(engines_both).off_everywhere("bob", "to be sure")
+    assert (again.workspace, again.before, again.after) == (None, "off", "off")
+
+
+async def test_the_kill_switch_works_where_nothing_is_stored(flags: SqlFlagLedger, engines: Engines) -> None:
+    """E12: where only the environment said on, the default's row says off from then on."""
+    setting = control(flags, environment="on")
+    assert str((await setting.show(ACME)).reading.state) == "on"
+    await kill_switch(engines).off_everywhere("bob", "an incident")
+    assert str((await setting.show(ACME)).reading.state) == "off"
+
+
+async def test_a_kill_switch_that_fails_half_way_changes_nothing(
+    flags_both: SqlFlagLedger, engines_both: Engines, go: Path
+) -> None:
+    """E12: all rows and all accounts are one transaction."""
+    await control(flags_both).set_flag(order("on", ACME, go))
+
+    async def breaks_off() -> None:
+        async with SqlFlagSweep(engines_both).sweeping() as writes:
+            await writes.record(FlagChange(None, NOON, "bob", None, "off", "why", None, forced=False))
+            await writes.record(FlagChange(ACME, NOON, "bob", "on", "off", "why", None, forced=False))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await breaks_off()
+    assert dict(await flags_both.all_rows()) == {ACME: "on"}
+    assert len(await flags_both.changes(10)) == 1
+
+
+async def test_switching_off_and_setting_at_once_make_one_chain(
+    flags_both: SqlFlagLedger, engines_both: Engines
+) -> None:
+    """E3: each change begins where the one before it ended, those of the kill switch included."""
+    setting, switch = control(flags_both), kill_switch(engines_both)
+    await asyncio.gather(
+        *(setting.set_flag(order("shadow", ACME)) for _ in range(8)),
+        *(switch.off_everywhere("bob", "an incident") for _ in range(8)),
+    )
+    chain = [change for change in reversed(await flags_both.changes(100)) if change.workspace == ACME]
+    assert all(later.before == earlier.after for earlier, later in pairwise(chain))
+    assert (await flags_both.rows(ACME)).override == chain[-1].after
+
+
+@pytest.mark.parametrize(
+    ("holder", "hint"),
+    [
+        (FlagHolder.ENV, "CORPUS_HYBRID_RETRIEVAL"),
+        (FlagHolder.FILE, "CITEWELL_FLAG_FILE"),
+        (FlagHolder.FLAGD, "disabled"),
+    ],
+)
+async def test_the_kill_switch_says_where_else_it_is(engines: Engines, holder: FlagHolder, hint: str) -> None:
+    """E12: where another holder has the flag nothing is written, and what to do there is said."""
+    with pytest.raises(FlagHeldElsewhere, match=hint):
+        await kill_switch(engines, holder).off_everywhere("bob", "an incident")
+    assert await counts(engines) == (0, 0)
+
+
+@pytest.mark.parametrize(("who", "reason"), [("", "why"), ("bob", " ")])
+async def test_the_kill_switch_needs_a_name_and_a_reason(engines: Engines, who: str, reason: str) -> None:
+    """E3: nobody turns the flag without a name and a reason, in an emergency neither."""
+    with pytest.raises(InvalidInput):
+        await kill_switch(engines).off_everywhere(who, reason)
+    assert await counts(engines) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ class StuckEncoder(WordEncoder):
     def __init__(self) -> None:
         self.asking = 0
 
-    async def encode_query(self, text: str) -> object:  # type: ignore[override] # it gives nothing
+    async def encode_query(self, text: str, workspace: Workspace) -> object:  # type: ignore[override] # it gives nothing
         """Hangs."""
         self.asking += 1
         await asyncio.Event().wait()

@@ -57,6 +57,7 @@ def test_the_flag_is_set_by_a_person(cli: CommandLine, go: str) -> None:
         "problem": None,
         "environment": "off",
         "rows": [{"workspace": None, "state": "shadow"}, {"workspace": "acme", "state": "25%"}],
+        "states": [{"workspace": "acme", "state": "25%"}],
     }
     assert isinstance(changes, list)
     newest, first = changes
@@ -100,6 +101,38 @@ def test_switching_off_tells_whom_it_does_not_reach(cli: CommandLine) -> None:
     assert f"{STATE_OF_OTHERS}: acme on" in done.stderr
     assert "acme: on → nothing" in cli.ok("flag", "unset", "--workspace", "acme", "--reason", "trouble")
     assert cli.json("flag", "show", "--workspace", "acme")["state"] == "off"
+
+
+def test_one_command_switches_everybody_off(cli: CommandLine) -> None:
+    """E12: `flag set off --everywhere` reaches the default and every workspace, and shows what each had."""
+    cli.ok("flag", "set", "shadow", "--reason", "r")
+    for name, state in (("acme", "on"), ("beta", "50%")):
+        cli.ok("flag", "set", state, "--reason", "r", "--force", "--workspace", name)
+    page = cli.ok("flag", "set", "off", "--everywhere", "--reason", "an incident", "--by", "bob")
+    assert page.splitlines() == ["(default): shadow → off", "acme: on → off", "beta: 50% → off"]
+    shown = cli.json("flag", "show")
+    assert shown["rows"] == [
+        {"workspace": None, "state": "off"},
+        {"workspace": "acme", "state": "off"},
+        {"workspace": "beta", "state": "off"},
+    ]
+    assert shown["states"] == [
+        {"workspace": name, "state": "off"} for name in ("acme", "beta", DEFAULT_WORKSPACE)
+    ]
+    assert isinstance(shown["changes"], list)
+    assert [change["reason"] for change in shown["changes"][:3]] == ["an incident"] * 3
+    done = cli.json("flag", "set", "off", "--everywhere", "--reason", "to be sure")
+    assert isinstance(done["changes"], list)
+    assert [change["workspace"] for change in done["changes"]] == [None]
+    table = cli.ok("flag", "show")
+    assert all(name in table for name in ("(default)", "acme", "beta", DEFAULT_WORKSPACE))
+
+
+def test_everywhere_goes_with_off_only(cli: CommandLine) -> None:
+    """E12: nothing but off can be set for everybody at once, and never for one workspace at the same time."""
+    for more in (("shadow",), ("0%",), ("off", "--workspace", "acme")):
+        cli.fails(2, "invalid_input", "flag", "set", *more, "--everywhere", "--reason", "r")
+    assert cli.json("flag", "show")["rows"] == []
 
 
 @pytest.mark.parametrize(

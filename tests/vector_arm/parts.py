@@ -134,13 +134,13 @@ class WordEncoder(PlainWordEncoder):
         self.encoded = 0
         self.state = EncoderState.READY
 
-    async def encode_query(self, text: str) -> Float32Array:
+    async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """(64,) float32, unit length. Raises EncoderFailed when told to."""
         if self.hangs:
             await asyncio.sleep(3_600)
         if self.fails:
             raise EncoderFailed("told to fail")
-        return await super().encode_query(text)
+        return await super().encode_query(text, workspace)
 
     async def encode_passages(self, texts: Sequence[str]) -> Sequence[Float32Array]:
         """One window a text. Raises EncoderFailed for a batch with the poison in it."""

@@ -22,6 +22,9 @@ class FlagTiming:
     give_up: float = 5.0
 
 
+PATIENT = FlagTiming(fresh=0.0, first_patience=10.0, patience=10.0)  # a command has nobody else to serve
+
+
 @dataclass(frozen=True, slots=True)
 class FlagSettings:
     """`environment` is the value where the holder has none; `file` is the file holder's."""

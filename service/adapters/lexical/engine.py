@@ -125,8 +125,14 @@ class EngineSearcher:
             )
         hits = self.searcher.search(query, depth, count=False).hits
         keys = self.searcher.fast_field_values("key", [address for _, address in hits])
-        ceiling = 0.0 if len(hits) < depth else float(hits[-1][0] or 0.0) * self._slack(mean_length)
-        return CandidatePool([int(key) for key in keys if key is not None], ceiling)
+        slack = self._slack(mean_length)
+        known = [
+            (int(key), float(hit[0] or 0.0) * slack)
+            for hit, key in zip(hits, keys, strict=True)
+            if key is not None
+        ]
+        ceiling = 0.0 if len(hits) < depth else float(hits[-1][0] or 0.0) * slack
+        return CandidatePool([key for key, _ in known], ceiling, [bound for _, bound in known])
 
     def _term_queries(self, weighted: WeightedTerm) -> Iterable[Query]:
         text = weighted.term.text

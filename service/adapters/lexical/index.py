@@ -10,7 +10,7 @@ from pathlib import Path
 
 from service.adapters.lexical.engine import EngineError, EngineSearcher
 from service.adapters.lexical.folder import Slot
-from service.adapters.lexical.scan import scan_view
+from service.adapters.lexical.scan import nothing_view, scan_view
 from service.adapters.lexical.shard import Capture, Shard, ShardState, ShardTiming
 from service.core.scoring import TermStatistics, WeightedTerm
 from service.errors import LexicalIndexUnavailable, Unavailable
@@ -91,7 +91,12 @@ class TantivyLexicalIndex:
             await self._advance(self._shard(workspace), head)
 
     async def view(self, workspace: Workspace, terms: Sequence[str], snapshot: ReadSnapshot) -> LexicalView:
-        """The index at `snapshot.seq` or later; the rows themselves where it is not usable and they are few."""
+        """The index at `snapshot.seq` or later; the rows themselves where it is not usable and they are few.
+
+        A workspace without passages gets no index: whoever may name any workspace could fill the disk with them.
+        """
+        if workspace not in self._shards and await snapshot.count_scorable(workspace, 1) == 0:
+            return nothing_view(snapshot.seq, terms)
         shard = self._shard(workspace)
         capture = shard.capture(snapshot.seq, terms)
         if capture is not None and capture.seq > snapshot.seq and await self._feed.head() < capture.seq:

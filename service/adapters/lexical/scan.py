@@ -14,10 +14,16 @@ PAGE = 2_000
 class ScanView:
     """A view made by reading every live passage once. Implements LexicalView."""
 
-    def __init__(self, seq: int, statistics: TermStatistics, keys: Sequence[int]) -> None:
+    def __init__(
+        self,
+        seq: int,
+        statistics: TermStatistics,
+        keys: Sequence[int],
+        source: CandidateSource = CandidateSource.SCAN,
+    ) -> None:
         self.seq = seq
         self.statistics = statistics
-        self.source = CandidateSource.SCAN
+        self.source = source
         self._keys = keys
 
     async def candidates(
@@ -43,3 +49,8 @@ async def scan_view(workspace: Workspace, terms: Sequence[str], snapshot: ReadSn
     mean = delta.length / delta.passages if delta.passages else 0.0
     frequency = {term: delta.frequency[term] for term in terms}
     return ScanView(snapshot.seq, TermStatistics(delta.passages, mean, frequency), keys)
+
+
+def nothing_view(seq: int, terms: Sequence[str]) -> ScanView:
+    """What an index of no passages would say."""
+    return ScanView(seq, TermStatistics(0, 0.0, dict.fromkeys(terms, 0)), (), CandidateSource.INDEX)

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from service.adapters.sql import schema
 from service.adapters.sql.engine import Engines, begin
-from service.adapters.sql.snapshot import JOINED, LIVE
+from service.adapters.sql.live_rows import JOINED, LIVE
 from service.core.embedding_text import embedding_text, text_hash
 from service.core.staleness import is_stale
 from service.model import ChangeKind, ContentType, ItemId, Workspace
@@ -168,7 +168,8 @@ class SqlVectorLedger:
         """Every collection, oldest first."""
         table = schema.vector_collections
         statement = select(table).order_by(table.c.created_at, table.c.name)
-        async with begin(self._engines.read) as connection:
+        # Reads wait for this with a snapshot in hand: it must never wait for the connections that they hold.
+        async with begin(self._engines.glance) as connection:
             found = (await connection.execute(statement)).all()
         return [
             KnownCollection(

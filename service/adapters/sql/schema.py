@@ -82,6 +82,7 @@ change_log = Table(
     Column("kind", String, nullable=False),
     Column("item_key", Key),
     Column("at", UtcDateTime, nullable=False),
+    Column("number", Key, nullable=False, server_default="0"),  # counts the workspace's own changes from 1
     Index(None, "workspace", "seq"),
 )
 

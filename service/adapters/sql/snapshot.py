@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, func, literal_column, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import rows, schema
+from service.adapters.sql.live_rows import JOINED, LIVE, LiveRows, newest_number, own_workspace
 from service.model import (
     Attribute,
     ContentType,
@@ -28,47 +29,40 @@ T = TypeVar("T")
 IN_CHUNK = 5_000  # ids in one statement; both engines allow several times as many
 ITEM_CHUNK = 200  # items whose passages are read together
 
-# The rule of service.core.staleness.is_stale, in SQL.
-LIVE = and_(schema.items.c.retired_at.is_(None), schema.items.c.superseded_by.is_(None))
-JOINED = schema.passages.join(schema.items)
-# The workspace as an expression: SQLite would otherwise walk the workspace's items by their index and look for
-# the few passages wanted among all of theirs (35 times slower at 20,000 passages, and growing).
-own_workspace = schema.items.c.workspace.concat(literal_column("''"))
-
 
 class SqlSnapshot:
     """Reads inside one open transaction. Implements ReadSnapshot."""
 
-    def __init__(self, connection: AsyncConnection, seq: int) -> None:
+    def __init__(self, connection: AsyncConnection, seq: int, live: LiveRows) -> None:
         self._connection = connection
         self._seq = seq
+        self._live = live
 
     @property
     def seq(self) -> int:
         """The change-log sequence this snapshot shows."""
         return self._seq
 
+    async def corpus(self, workspace: Workspace) -> int:
+        """How many changes the workspace has seen."""
+        found = await self._connection.execute(select(newest_number(workspace)))
+        return int(found.scalar_one() or 0)
+
     async def candidates(
         self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None
     ) -> Sequence[Candidate]:
         """The live scorable passages among `keys`."""
-        found: list[Candidate] = []
-        for chunk in _chunks(keys):
-            statement = _candidates(own_workspace == workspace, content_type)
-            statement = statement.where(schema.passages.c.passage_key.in_(chunk))
-            found += [rows.candidate(row) for row in await self._rows(statement)]
-        return found
+        if not keys:
+            return ()
+        return await self._live.candidates(self._connection, workspace, keys, content_type)
 
-    async def named_candidates(
+    async def named_keys(
         self, workspace: Workspace, names: Sequence[tuple[ItemId, int]], content_type: ContentType | None
-    ) -> Sequence[Candidate]:
-        """The live scorable passages among (item id, seq) names."""
-        found: list[Candidate] = []
-        name = tuple_(schema.items.c.item_id, schema.passages.c.seq)
-        for chunk in _chunks(names):
-            statement = _candidates(_of(workspace), content_type).where(name.in_(chunk))
-            found += [rows.candidate(row) for row in await self._rows(statement)]
-        return found
+    ) -> Mapping[tuple[ItemId, int], PassageKey]:
+        """The keys of the live scorable passages among (item id, seq) names."""
+        if not names:
+            return {}
+        return await self._live.named(self._connection, workspace, names, content_type)
 
     async def item_candidates(
         self, workspace: Workspace, item_ids: Sequence[ItemId], content_type: ContentType | None, bound: int
@@ -116,23 +110,7 @@ class SqlSnapshot:
 
     async def passages(self, keys: Sequence[PassageKey]) -> Mapping[PassageKey, PresentablePassage]:
         """What to show of passages that `candidates` returned."""
-        statement = (
-            select(
-                schema.passages.c.passage_key,
-                schema.passages.c.seq,
-                schema.passages.c.heading,
-                schema.passages.c.text,
-                *rows.PROVENANCE_COLUMNS,
-            )
-            .select_from(JOINED)
-            .where(schema.passages.c.passage_key.in_(keys))
-        )
-        return {
-            PassageKey(row.passage_key): PresentablePassage(
-                row.heading, row.seq, row.text, rows.provenance(row)
-            )
-            for row in await self._rows(statement)
-        }
+        return await self._live.shown(self._connection, keys)
 
     async def count_scorable(self, workspace: Workspace, bound: int) -> int:
         """How many live scorable passages there are, counted no further than `bound`."""

@@ -8,7 +8,8 @@ from sqlalchemy import select, update
 from service.adapters.sql import rows, schema
 from service.adapters.sql.engine import Engines, begin
 from service.adapters.sql.glance import GlanceReader
-from service.adapters.sql.snapshot import LIVE, SqlSnapshot
+from service.adapters.sql.live_rows import LIVE, LiveRows
+from service.adapters.sql.snapshot import SqlSnapshot
 from service.adapters.sql.transaction import SqlTransaction, lock_counters
 from service.model import ChangeKind, ContentType, ItemId, SourceType, Workspace
 from service.ports.store import Change, Glance, IndexablePassage, IngestMark, PassageKey
@@ -21,6 +22,7 @@ class SqlStore:
         self._engines = engines
         self.engines = engines
         self._glances = GlanceReader(engines.glance)
+        self._live = LiveRows(engines.read.dialect)
 
     async def glance(
         self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None
@@ -33,13 +35,13 @@ class SqlStore:
         """A consistent view, closed on exit. Raises StoreUnavailable."""
         async with begin(self._engines.read) as connection:
             seq = (await connection.execute(select(schema.counter.c.seq))).scalar_one()
-            yield SqlSnapshot(connection, seq)
+            yield SqlSnapshot(connection, seq, self._live)
 
     @asynccontextmanager
     async def transaction(self, workspace: Workspace) -> AsyncIterator[SqlTransaction]:
         """A write: committed on a clean exit, rolled back on an exception. Raises StoreUnavailable."""
         async with begin(self._engines.write) as connection:
-            transaction = SqlTransaction(connection, workspace, await lock_counters(connection))
+            transaction = SqlTransaction(connection, workspace, await lock_counters(connection), self._live)
             yield transaction
             await transaction.flush()
 

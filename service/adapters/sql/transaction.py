@@ -9,7 +9,8 @@ from sqlalchemy import Table, and_, bindparam, delete, func, insert, select, upd
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import rows, schema
-from service.adapters.sql.snapshot import LIVE, SqlSnapshot
+from service.adapters.sql.live_rows import LIVE, LiveRows, newest_number
+from service.adapters.sql.snapshot import SqlSnapshot
 from service.core.capture_rules import ItemHead
 from service.model import (
     ChangeKind,
@@ -51,8 +52,11 @@ async def lock_counters(connection: AsyncConnection) -> Counters:
 class SqlTransaction:
     """Writes of one workspace. Implements WriteTransaction."""
 
-    def __init__(self, connection: AsyncConnection, workspace: Workspace, counters: Counters) -> None:
+    def __init__(
+        self, connection: AsyncConnection, workspace: Workspace, counters: Counters, live: LiveRows
+    ) -> None:
         self._connection = connection
+        self._live = live
         self._workspace = workspace
         self._counters = counters
         self._changes: list[dict[str, object]] = []
@@ -231,7 +235,9 @@ class SqlTransaction:
 
     async def tag(self, tag_id: str) -> FacetTag | None:
         """One tag with its events."""
-        return await SqlSnapshot(self._connection, self._counters.seq).tag(self._workspace, tag_id)
+        return await SqlSnapshot(self._connection, self._counters.seq, self._live).tag(
+            self._workspace, tag_id
+        )
 
     async def item_tags(self, item_ids: Sequence[ItemId]) -> Sequence[FacetTag]:
         """All tags of the items, without events."""
@@ -303,7 +309,9 @@ class SqlTransaction:
     async def flush(self) -> int:
         """Write the change log and the counters; the new head. Called once, before the commit."""
         if self._changes:
-            await self._connection.execute(insert(schema.change_log), self._changes)
+            number = await self._newest_number()
+            numbered = [{**change, "number": number + n} for n, change in enumerate(self._changes, start=1)]
+            await self._connection.execute(insert(schema.change_log), numbered)
             await self._connection.execute(
                 update(schema.counter)
                 .where(schema.counter.c.id == 1)
@@ -314,6 +322,11 @@ class SqlTransaction:
                 )
             )
         return self._counters.seq
+
+    async def _newest_number(self) -> int:
+        """The number of the workspace's newest change; 0 before the first."""
+        found = await self._connection.execute(select(newest_number(self._workspace)))
+        return int(found.scalar_one() or 0)
 
     def _next_item_keys(self, count: int) -> range:
         first = self._counters.item_key + 1

@@ -4,14 +4,13 @@ import errno
 import gzip
 import io
 import os
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
-
-import click
 
 from service.errors import InvalidInput, StorageFull
 from service.ports.archive import LineSink, LineSource, refused
@@ -29,7 +28,12 @@ def writing(path: Path) -> Iterator[LineSink]:
     Raises StorageFull, InvalidInput.
     """
     if path == STANDARD:
-        yield _Standard(click.get_binary_stream("stdout"))
+        with _readers_end():
+            yield _Stream(sys.stdout.buffer)
+        return
+    if path.exists() and not path.is_file():  # a pipe or a device: nothing may take its place
+        with _readers_end(), _as_ours(path), path.open("wb") as stream:
+            yield _Stream(stream)
         return
     with _as_ours(path):
         number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
@@ -49,7 +53,7 @@ def writing(path: Path) -> Iterator[LineSink]:
 def reading(path: Path) -> Iterator[LineSource]:
     """The lines of a file or of standard input. Raises InvalidInput when it cannot be opened."""
     if path == STANDARD:
-        yield ArchiveLines(click.get_binary_stream("stdin"), None)
+        yield ArchiveLines(sys.stdin.buffer, None)
         return
     try:
         file = path.open("rb")
@@ -58,7 +62,7 @@ def reading(path: Path) -> Iterator[LineSource]:
     with file:
         size = os.fstat(file.fileno()).st_size
         stream = gzip.GzipFile(fileobj=file) if _is_packed(path) else file
-        yield ArchiveLines(io.BufferedReader(stream), (file, size))  # type: ignore[arg-type]
+        yield ArchiveLines(io.BufferedReader(stream), (file, size))
 
 
 class ArchiveLines:
@@ -93,16 +97,32 @@ class ArchiveLines:
         return lines
 
 
-class _Standard:
-    """Standard output. A reader that went away ends the command as every other."""
+class _ReaderWentAway(Exception):
+    """Nobody reads any more. No OSError, since a database in between would take that for one of its own."""
+
+
+class _Stream:
+    """Standard output or a pipe."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def write(self, data: bytes, /) -> object:
-        """Write at once: what follows may fail, and this was said."""
-        self._stream.write(data)
-        return self._stream.flush()
+        """Write at once, so that what cannot be written is known now."""
+        try:
+            self._stream.write(data)
+            return self._stream.flush()
+        except BrokenPipeError as error:
+            raise _ReaderWentAway from error
+
+
+@contextmanager
+def _readers_end() -> Iterator[None]:
+    """Raises BrokenPipeError when the reader went away, which ends the command as it ends every other."""
+    try:
+        yield
+    except _ReaderWentAway as error:
+        raise BrokenPipeError from error
 
 
 class _Checked:
@@ -132,14 +152,17 @@ def _is_packed(path: Path) -> bool:
 
 def _put_in_place(part: Path, path: Path) -> None:
     """Make the bytes durable before the name, so that no crash leaves the name without them."""
-    for place, flags in ((part, os.O_RDONLY), (path.parent, os.O_RDONLY)):
-        if place is path.parent:
-            part.replace(path)
-        descriptor = os.open(place, flags)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    _make_durable(part)
+    part.replace(path)
+    _make_durable(path.parent)
+
+
+def _make_durable(place: Path) -> None:
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -1,19 +1,16 @@
 """`citewell flag`: who gets the vector arm, who decided so, and what shadow mode saw."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from service.adapters.flags.opening import open_flag
-from service.adapters.flags.report_file import read_report
-from service.adapters.flags.settings import FlagSettings, FlagTiming
-from service.adapters.sql.rollout import SqlFlagLedger, SqlShadowLedger
-from service.bootstrap import open_store, utc_now
-from service.core.rollout import FlagState, parse_flag
-from service.ingest.flag import FlagControl, FlagOrder, FlagOrigin, FlagOverview
+from service.adapters.sql.rollout import SqlShadowLedger
+from service.bootstrap import flag_use_cases, open_store, utc_now
+from service.core.rollout import OFF, FlagState, parse_flag
+from service.errors import InvalidInput
+from service.ingest.flag import FlagOrder, FlagOverview
 from service.model import Workspace
 from service.ports.flag import FlagChange, FlagHolder
 from service.search.shadow_report import Latency, ShadowReport
@@ -25,7 +22,6 @@ from service.surfaces.cli.tagging import by_option, login_name
 from service.surfaces.cli.terminal import say, say_json, say_table, tell
 from service.surfaces.flag_readings import DEFAULT_SINCE, change_out, flag_out, shadow_report_out, since_of
 
-PATIENT = FlagTiming(fresh=0.0, first_patience=10.0, patience=10.0)  # a command has nobody else to serve
 CONNECTING_S = 3.0  # flagd's provider connects in the background
 DEFAULT = "(default)"
 
@@ -69,10 +65,12 @@ def show(*, workspace: str | None, as_json: bool) -> None:
 
 @flag.command("set")
 @click.argument("state")
+@click.option("--everywhere", is_flag=True, help="With off: the default and every workspace, at once.")
 @change_options
 def set_(
     *,
     state: str,
+    everywhere: bool,
     workspace: str | None,
     by: str | None,
     reason: str,
@@ -82,7 +80,10 @@ def set_(
 ) -> None:
     """Set the flag to off, shadow, a percentage such as 12.5%, or on."""
     order = _order(parse_flag(state), workspace, by, reason, report, force=force)
-    _carry_out(order, as_json=as_json)
+    if everywhere:
+        _switch_off(order, as_json=as_json)
+    else:
+        _carry_out(order, as_json=as_json)
 
 
 @flag.command()
@@ -132,11 +133,26 @@ def _carry_out(order: FlagOrder, *, as_json: bool) -> None:
     if as_json:
         say_json(change_out(change))
     else:
-        force = " (forced)" if change.forced else ""
-        say(f"{_scope(change.workspace)}: {change.before or 'nothing'} → {change.after or 'nothing'}{force}")
+        _say_change(change)
     if order.workspace is None and overrides:
         kept = ", ".join(f"{name} {state}" for name, state in overrides.items())
         tell(f"workspaces with a state of their own keep it: {kept}")
+
+
+def _switch_off(order: FlagOrder, *, as_json: bool) -> None:
+    if order.state != OFF or order.workspace is not None:
+        raise InvalidInput("--everywhere goes with off, and without --workspace", field="everywhere")
+    changes = run(_switched_off(read_settings(), order))
+    if as_json:
+        say_json({"changes": [change_out(change) for change in changes]})
+        return
+    for change in changes:
+        _say_change(change)
+
+
+def _say_change(change: FlagChange) -> None:
+    force = " (forced)" if change.forced else ""
+    say(f"{_scope(change.workspace)}: {change.before or 'nothing'} → {change.after or 'nothing'}{force}")
 
 
 def _say_overview(overview: FlagOverview) -> None:
@@ -145,7 +161,16 @@ def _say_overview(overview: FlagOverview) -> None:
     if reading.problem is not None:
         tell(reading.problem)
     say(f"without a stored state: {overview.environment}")
-    say_table(("workspace", "state"), [(_scope(scope), text) for scope, text in overview.rows.items()])
+    say_table(
+        ("workspace", "stored", "counts"),
+        [
+            (DEFAULT, overview.rows.get(None), None),
+            *(
+                (scope, overview.rows.get(scope), str(read.state))
+                for scope, read in overview.readings.items()
+            ),
+        ],
+    )
     say_table(
         ("at", "by", "workspace", "from", "to", "evaluation", "reason"),
         [
@@ -200,32 +225,22 @@ def _milliseconds(latency: Latency | None) -> tuple[str | None, str | None]:
     return (None, None) if latency is None else (f"{latency.p50:.1f}", f"{latency.p95:.1f}")
 
 
-@asynccontextmanager
-async def _control(settings: Settings) -> AsyncIterator[tuple[FlagControl, SqlFlagLedger]]:
-    """The use case over the database and the flag's holder. Raises ConfigurationError."""
-    async with open_store(settings) as store:
-        ledger = SqlFlagLedger(store.engines)
-        chosen = FlagSettings(settings.flag_provider, settings.hybrid_retrieval, settings.flag_file, PATIENT)
-        opened = open_flag(chosen, ledger)
-        try:
-            origin = FlagOrigin(chosen.holder, chosen.environment)
-            yield FlagControl(ledger, opened, origin, read_report, utc_now), ledger
-        finally:
-            await opened.close()
-
-
 async def _show(settings: Settings, workspace: Workspace) -> FlagOverview:
-    async with _control(settings) as (control, _):
+    async with flag_use_cases(settings) as flags:
         if settings.flag_provider is FlagHolder.FLAGD:
             await asyncio.sleep(CONNECTING_S)
-        return await control.show(workspace)
+        return await flags.control.show(workspace, await flags.store.workspaces())
 
 
-async def _changed(settings: Settings, order: FlagOrder) -> tuple[FlagChange, dict[str, str]]:
-    async with _control(settings) as (control, ledger):
-        change = await control.set_flag(order)
-        rows = await ledger.all_rows()
-        return change, {scope: text for scope, text in rows.items() if scope is not None}
+async def _changed(settings: Settings, order: FlagOrder) -> tuple[FlagChange, Mapping[Workspace, str]]:
+    """The change, and the stored states of single workspaces beside it."""
+    async with flag_use_cases(settings) as flags:
+        return await flags.control.set_flag(order), await flags.control.stored()
+
+
+async def _switched_off(settings: Settings, order: FlagOrder) -> Sequence[FlagChange]:
+    async with flag_use_cases(settings) as flags:
+        return await flags.switch.off_everywhere(order.who, order.reason)
 
 
 async def _shadow_report(settings: Settings, workspace: Workspace, since: str) -> ShadowReport:

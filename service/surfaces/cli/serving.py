@@ -1,27 +1,26 @@
 """`citewell serve`: HTTP."""
 
 import ipaddress
-import math
 import pkgutil
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import click
-import uvicorn
 
 from service.bootstrap import application, keyring, open_store
 from service.errors import InvalidInput, Unavailable
 from service.model import Workspace
 from service.settings import Settings, read_settings
 from service.surfaces.cli.logs import logs_to_stderr
+from service.surfaces.cli.server import GracefulServer
 from service.surfaces.cli.session import run, without_vectors
 from service.surfaces.cli.terminal import tell
 from service.surfaces.shipped import ShippedState, load_shipped, shipped_state
+from service.vector_parts import preload_vectors
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp
+    from litestar import Litestar
 
 HTTP_APPLICATION: Final = (
     "service.surfaces.http.app:create_app"  # named, since surfaces do not know each other
@@ -34,7 +33,7 @@ HTTP_APPLICATION: Final = (
 @click.option("--allow-remote", is_flag=True, help="Let other machines in though no API key was made.")
 @click.option("--shipped", is_flag=True, help="Load the shipped corpora where the workspace is empty.")
 def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bool) -> None:
-    """Answer over HTTP until Ctrl-C."""
+    """Answer over HTTP until Ctrl-C or SIGTERM; what is open is finished first, a second one stops at once."""
     settings = read_settings()
     address, number = host or settings.host, settings.port if port is None else port
     has_keys = run(_has_keys(settings))
@@ -45,23 +44,16 @@ def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bo
             field="host",
         )
     run(_prepare(settings, shipped=shipped))
+    preload_vectors(settings)  # done while the event loop runs, it would hold it up
     logs_to_stderr(settings.log_level)
-    create_app: Callable[[Settings], ASGIApp] = pkgutil.resolve_name(HTTP_APPLICATION)
+    create_app: Callable[[Settings], Litestar] = pkgutil.resolve_name(HTTP_APPLICATION)
     listening = _listen(address, number)
     shown = listening.getsockname()
     tell(f"citewell listens on http://{_host_text(shown[0])}:{shown[1]} (OpenAPI: /schema, Ctrl-C stops)")
     tell(_who_may_ask(address, has_keys=has_keys))
-    server = uvicorn.Server(
-        uvicorn.Config(
-            create_app(settings),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
-        )
-    )
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
+    app = create_app(settings)
+    server = GracefulServer(app, app.state.leaving.begin, settings.drain_seconds)
+    server.run([listening])
     if not server.started:
         raise Unavailable("the service could not start")
 

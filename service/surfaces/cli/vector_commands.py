@@ -11,16 +11,18 @@ import click
 from service.bootstrap import open_store
 from service.errors import Conflict, NotFound, Unavailable
 from service.ingest.migration import migrate as migrate_to
-from service.ingest.reconcile import Reconciliation
+from service.ingest.reconcile import Comparison, Reconciliation, compare
 from service.ingest.reconcile import reconcile as reconciled
-from service.ingest.vector_runner import VectorRunner, VectorStatus, vector_status
+from service.ingest.vector_runner import VectorRunner, VectorStatus, active_collection, vector_status
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.ports.embedding import CollectionRole, EncoderState, KnownCollection
+from service.ports.vectors import VectorStoreError
 from service.settings import Settings, VectorMode, read_settings
 from service.surfaces.cli.options import json_option
 from service.surfaces.cli.session import run
 from service.surfaces.cli.terminal import say, say_json, say_table, tell
-from service.vector_parts import open_encoder, open_index, open_ledger
+from service.surfaces.wire import utc_text
+from service.vector_parts import log_difference, open_encoder, open_index, open_ledger
 
 MODEL_PATIENCE_S = 600.0  # a first load may fetch the model
 POLL_S = 0.1
@@ -51,6 +53,8 @@ def status(*, as_json: bool) -> None:
         f"{points} points, {found.pending} changes pending, "
         f"{found.lag_seconds or 0.0:.1f} s behind, {found.parked} parked"
     )
+    missing, orphan = ("unknown" if count is None else str(count) for count in (found.missing, found.orphan))
+    say(f"{missing} passages missing, {orphan} orphan points, beyond what pending changes explain")
     if found.failure:
         tell(found.failure)
 
@@ -140,6 +144,9 @@ def status_out(found: VectorStatus, known: list[KnownCollection]) -> dict[str, o
         "pending": found.pending,
         "lag_seconds": found.lag_seconds,
         "parked": found.parked,
+        "missing": found.missing,
+        "orphan": found.orphan,
+        "compared_at": None if found.compared_at is None else utc_text(found.compared_at),
         "reason": found.failure,
     }
 
@@ -177,10 +184,21 @@ async def _status(settings: Settings) -> tuple[VectorStatus, list[KnownCollectio
         try:
             ledger = open_ledger(without, store.engines)
             working = VectorWorker(ledger, index, encoder, settings.embedding_model)
-            return await vector_status(working, None), list(await ledger.collections())
+            return await vector_status(working, None, await _compared(working)), list(
+                await ledger.collections()
+            )
         finally:
             await service.close()
             await index.close()
+
+
+async def _compared(working: VectorWorker) -> Comparison | None:
+    """Rows and points of the collection that serves, compared now; None where the index does not answer."""
+    collection = active_collection(await working.ledger.collections())
+    try:
+        return None if collection is None else await compare(working, collection)
+    except VectorStoreError:
+        return None
 
 
 async def _sync(settings: Settings) -> dict[str, int]:
@@ -196,7 +214,7 @@ async def _sync(settings: Settings) -> dict[str, int]:
 
 async def _work(settings: Settings) -> None:
     async with _worker(settings, settings.embedding_model) as working:
-        runner = VectorRunner(working)
+        runner = VectorRunner(working, tell=log_difference)
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, runner.stop)

@@ -17,6 +17,8 @@ WORKSPACE_HEADER: Final = "X-Citewell-Workspace"
 CALLER_HEADER: Final = "X-Citewell-Caller"
 MAX_CALLER: Final = 200  # characters
 KEY_COOKIE: Final = "citewell_key"  # of pages only: a browser cannot send a header when it follows a link
+WORKSPACE_COOKIE: Final = "citewell_workspace"  # likewise; what the address says counts before it
+PAGE_WORKSPACE: Final = "workspace"  # the parameter in a page's address
 
 SCHEMA_PATH: Final = "/schema"
 NEEDS: Final = "needs"  # the name of a route's scope among its options
@@ -62,9 +64,18 @@ async def admitted(connection: Connection, *, from_cookie: bool = False) -> Acce
     if key is None and from_cookie:
         key = connection.cookies.get(KEY_COOKIE)
     asked = connection.headers.get(WORKSPACE_HEADER)
-    access = await application.gatekeeper.admit(key, None if asked is None else unquote(asked))
+    wanted = None if asked is None else unquote(asked)
+    if wanted is None and from_cookie:
+        wanted = _page_workspace(connection)
+    access = await application.gatekeeper.admit(key, wanted)
     connection.state["access"] = access
     return access
+
+
+def _page_workspace(connection: Connection) -> str | None:
+    """The workspace that a page's visitor chose: in the address, else at sign-in; None for neither."""
+    named: str = connection.query_params.get(PAGE_WORKSPACE, "")
+    return named or connection.cookies.get(WORKSPACE_COOKIE) or None
 
 
 def bearer(header: str | None) -> str | None:

@@ -12,9 +12,13 @@ from service.surfaces.http import flag, health, imports, items, retrieval, tags,
 from service.surfaces.http.access import authorize
 from service.surfaces.http.document import openapi_config
 from service.surfaces.http.gate import Gate
+from service.surfaces.http.leaving import Leaving
+from service.surfaces.http.lifecycle import draining_of
 from service.surfaces.http.metrics import Metrics
+from service.surfaces.http.pages.routes import PAGES
 from service.surfaces.http.parts import DEPENDENCIES
 from service.surfaces.http.problems import EXCEPTION_HANDLERS
+from service.surfaces.http.queue import Limits
 from service.surfaces.http.requests import StrictRequest, refuse_unknown_query
 
 _ROUTES = [
@@ -46,7 +50,7 @@ def create_app(settings: Settings) -> Litestar:
     """The ASGI application of one instance. Nothing opens before its lifespan begins."""
     metrics = Metrics()
     app = Litestar(
-        route_handlers=_ROUTES,
+        route_handlers=[*_ROUTES, PAGES],
         lifespan=[_opened(settings)],
         state=State({"metrics": metrics}),
         dependencies=DEPENDENCIES,
@@ -58,8 +62,18 @@ def create_app(settings: Settings) -> Litestar:
         openapi_config=openapi_config(),
         logging_config=None,
     )
-    app.asgi_handler = Gate(app.asgi_handler, metrics)
+    app.state.leaving = Leaving(draining_of(app.state))
+    app.asgi_handler = app.state.gate = Gate(app.asgi_handler, metrics, _limits(settings), app.state.leaving)
     return app
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        in_flight=settings.max_in_flight,
+        waiting=settings.max_waiting,
+        deadline=settings.request_deadline,
+        log_queries=settings.log_queries,
+    )
 
 
 def app_from_environment() -> Litestar:

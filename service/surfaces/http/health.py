@@ -5,19 +5,21 @@ from typing import Final
 
 import msgspec
 from litestar import Response, get
+from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 
 from service.bootstrap import Application
-from service.errors import Unavailable
-from service.ingest.vector_runner import VectorStatus, vector_status
+from service.errors import CitewellError, Unavailable
+from service.ingest.vector_runner import VectorStatus
 from service.model import Workspace
 from service.ports.embedding import EncoderState
-from service.surfaces.http.access import OPEN, OPERATES
-from service.surfaces.http.metrics import IndexReading
+from service.surfaces.http.access import OPEN, OPERATES, Connection, admitted
+from service.surfaces.http.lifecycle import draining_of
+from service.surfaces.http.metric_families import QueueReading
 from service.surfaces.http.parts import App, Counted
 from service.surfaces.http.problems import PROBLEM_JSON, Problem, problem, responses
+from service.surfaces.http.readings import PATIENCE_S, read_parts, status_of_vectors
 
-PATIENCE_S: Final = 2.0  # how long a health check waits for the store
 METRICS_TEXT: Final = "text/plain; version=1.0.0"  # Prometheus' own; the framework adds the charset
 _TAGS: Final = ["operations"]
 _ANSWERING: Final = ("ready", "scanning")
@@ -90,14 +92,20 @@ async def live() -> LiveOut:
     opt=OPEN,
     security=[{}],
 )
-async def ready(application: App) -> Response[ReadyOut] | Response[NotReadyOut]:
-    """200 when the lexical arm can answer, from its index or from the rows; else 503. Both with each part."""
-    parts = await _parts(application)
+async def ready(request: Connection) -> Response[ReadyOut] | Response[NotReadyOut]:
+    """200 when the lexical arm can answer, from its index or from the rows; else 503. Both with each part.
+
+    503 too before everything is open (`starting`) and from the moment the process is told to stop (`draining`).
+    """
+    application: Application | None = request.app.state.get("application")
+    if application is None:
+        return _not_ready(_all("starting", "the service is not open yet"), "starting")
+    if draining_of(request.app.state).begun:
+        return _not_ready(_all("draining", "the service is about to stop"), "draining")
+    parts = await _parts(application, request)
     if parts.lexical.state in _ANSWERING:
         return Response(ReadyOut(ready=True, parts=parts))
-    told = problem(503, Unavailable.code, Unavailable.title, parts.lexical.reason or "not ready")
-    body = NotReadyOut(**msgspec.structs.asdict(told), ready=False, parts=parts)
-    return Response(body, status_code=503, media_type=PROBLEM_JSON, headers={"Retry-After": "1"})
+    return _not_ready(parts, parts.lexical.reason or "not ready")
 
 
 @get(
@@ -108,24 +116,24 @@ async def ready(application: App) -> Response[ReadyOut] | Response[NotReadyOut]:
     responses=responses(),
     opt=OPERATES,
 )
-async def metrics_page(application: App, metrics: Counted) -> bytes:
-    """Requests, reads by how they were answered, and the state of the index."""
-    head = await _head(application)
-    return metrics.page(
-        [
-            IndexReading(
-                workspace=status.workspace,
-                documents=status.documents,
-                rebuilds=status.rebuilds,
-                lag=None if head is None or status.applied is None else max(0, head - status.applied),
-            )
-            for status in application.lexical.status().values()
-        ],
-        await _vector_status(application),
-    )
+async def metrics_page(application: App, metrics: Counted, state: State) -> bytes:
+    """Requests, reads by how they were answered, how long the steps take, and the state of every part."""
+    queue: QueueReading | None = state.get("gate")
+    return metrics.page(await read_parts(application, queue))
 
 
-async def _parts(application: Application) -> PartsOut:
+def _not_ready(parts: PartsOut, why: str) -> Response[NotReadyOut]:
+    told = problem(503, Unavailable.code, Unavailable.title, why)
+    body = NotReadyOut(**msgspec.structs.asdict(told), ready=False, parts=parts)
+    return Response(body, status_code=503, media_type=PROBLEM_JSON, headers={"Retry-After": "1"})
+
+
+def _all(state: str, reason: str) -> PartsOut:
+    part = _part(state, reason)
+    return PartsOut(store=part, lexical=part, vectors=part)
+
+
+async def _parts(application: Application, request: Connection) -> PartsOut:
     """What each part says of itself. Reasons are fixed texts: what a library says may name a path."""
     workspace = Workspace(application.settings.workspace)
     status = application.lexical.status().get(workspace)
@@ -135,10 +143,8 @@ async def _parts(application: Application) -> PartsOut:
         async with asyncio.timeout(PATIENCE_S), application.store.snapshot() as snapshot:
             is_small = has_index or await snapshot.count_scorable(workspace, bound + 1) <= bound
     except (Unavailable, TimeoutError):
-        away = "the store does not answer"
-        unknown = _part("unavailable", away)
-        return PartsOut(store=unknown, lexical=unknown, vectors=unknown)
-    vectors = await _vectors(application)
+        return _all("unavailable", "the store does not answer")
+    vectors = await _vectors(application, request)
     if status is None or has_index:
         return PartsOut(store=_part("ready"), lexical=_part("ready"), vectors=vectors)
     why = f"the index is {status.state.value}"
@@ -149,17 +155,16 @@ async def _parts(application: Application) -> PartsOut:
     return PartsOut(store=_part("ready"), lexical=unavailable, vectors=vectors)
 
 
-async def _vectors(application: Application) -> PartOut:
+async def _vectors(application: Application, request: Connection) -> PartOut:
     """The vector arm's state. It never decides readiness: without it answers are lexical."""
-    status = await _vector_status(application)
+    status = await status_of_vectors(application)
     if status is None:
         return _part("off")
     match status.encoder:
         case EncoderState.READY if status.collection is None:
             return _part("empty", "there are no vectors yet")
         case EncoderState.READY if status.failure is None:
-            behind = f"{status.pending} changes behind" if status.pending else None
-            return _part("ready", behind)
+            return _part("ready", await _how_far_behind(status, request))
         case EncoderState.READY:
             return _part("degraded", "the vector store does not answer")
         case EncoderState.LOADING:
@@ -168,26 +173,21 @@ async def _vectors(application: Application) -> PartOut:
             return _part("unavailable", "the model cannot be had")
 
 
-async def _vector_status(application: Application) -> VectorStatus | None:
-    """How far vectors are; None where they are switched off or the store does not answer in time."""
-    worker = application.vectors.worker
-    if worker is None:
+async def _how_far_behind(status: VectorStatus, request: Connection) -> str | None:
+    """How many changes, for an operator; that there are some, for everybody else: it is who wrote them."""
+    if not status.pending:
         return None
+    return f"{status.pending} changes behind" if await _is_operator(request) else "behind"
+
+
+async def _is_operator(request: Connection) -> bool:
+    """Whether the probe brings a key that may operate, or needs none. Never raises: a probe is no login."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await vector_status(worker, application.vectors.runner)
-    except (Unavailable, TimeoutError):
-        return None
+            return (await admitted(request)).is_operator
+    except (CitewellError, TimeoutError):
+        return False
 
 
 def _part(state: str, reason: str | None = None) -> PartOut:
     return PartOut(state=state, reason=reason)
-
-
-async def _head(application: Application) -> int | None:
-    """The store's newest sequence number, or None while it does not answer."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            return await application.store.head()
-    except (Unavailable, TimeoutError):
-        return None

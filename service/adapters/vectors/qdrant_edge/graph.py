@@ -73,7 +73,8 @@ class GraphKeeper:
                 serving = await self._build_in(place)
                 left = await self._switch(serving, await self._open(place), shard)
             except BaseException:
-                await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+                if self._supervisor.meta.shard != shard:  # once it serves, a stop may still be called off
+                    await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
                 raise
             finally:
                 self._collection.end_journal()

@@ -35,7 +35,7 @@ from service.adapters.vectors.qdrant_edge.wire import (
     unpack_ids,
 )
 
-_IDLE_SECONDS = 1.0  # without requests, then what was written is flushed
+_SETTLED_SECONDS = 1.0  # without a write, then what was written is flushed: reads may never pause so long
 _WRITES_BEFORE_FLUSH = 500  # so that the log, which is replayed when opening, stays short
 _LOCK_SECONDS = 10.0  # for a predecessor that is still dying
 
@@ -88,6 +88,7 @@ class ShardServer:
         self._connection = connection
         self._shard = shard
         self._unflushed = 0
+        self._wrote_at = 0.0
 
     def run(self) -> None:
         """Raises Damaged when the shard turns out not to be whole; the call that found it is told."""
@@ -97,13 +98,15 @@ class ShardServer:
 
     def _answer_all(self, inbox: Inbox) -> None:
         while True:
-            asked = inbox.next(_IDLE_SECONDS if self._unflushed else None)
-            if asked is None:
+            asked = inbox.next(self._until_flush() if self._unflushed else None)
+            if asked is not None:
+                self._serve(asked)
+            if self._unflushed >= _WRITES_BEFORE_FLUSH or (self._unflushed and not self._until_flush()):
                 self._flush()
-                continue
-            self._serve(asked)
-            if self._unflushed >= _WRITES_BEFORE_FLUSH:
-                self._flush()
+
+    def _until_flush(self) -> float:
+        """Seconds until the last write counts as settled; 0 when it does."""
+        return max(0.0, self._wrote_at + _SETTLED_SECONDS - time.monotonic())
 
     def _serve(self, asked: Asked) -> None:
         try:
@@ -113,6 +116,7 @@ class ShardServer:
             raise
         if isinstance(asked.request, Upsert | Delete):
             self._unflushed += 1
+            self._wrote_at = time.monotonic()
         elif isinstance(asked.request, Flush):
             self._unflushed = 0
         self._send(asked.call, reply, body)

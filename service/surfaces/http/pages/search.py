@@ -1,0 +1,185 @@
+"""The search page: a query tried, with both arms, ranks and fusion."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from litestar import Response, get
+
+from service.bootstrap import Application
+from service.core.access import Access
+from service.errors import InvalidInput
+from service.ingest.vocabulary import get_vocabulary
+from service.model import ContentType, Vocabulary, Workspace
+from service.search.request import Answer, Arms, Explain, RetrieveOptions, Subject
+from service.search.subjects import resolve
+from service.surfaces.envelope import retrieval_out
+from service.surfaces.http.access import FOR_PAGES, READS, Asking, Caller
+from service.surfaces.http.metrics import Metrics
+from service.surfaces.http.pages.asked import By, SearchForm
+from service.surfaces.http.pages.choices import Choices, choices_of
+from service.surfaces.http.pages.commands import Commands, Place, next_commands, same_request
+from service.surfaces.http.pages.comparing import Comparison, both_ways, compared
+from service.surfaces.http.pages.marking import Marker
+from service.surfaces.http.pages.rendering import page
+from service.surfaces.http.pages.results import Hit, Reader, facet_names, first_rank, hit_of
+from service.surfaces.http.pages.visit import PageRequest, Visit, site_of, visit_of
+from service.surfaces.http.pages.words import Told, lexical_told, vector_told
+from service.surfaces.http.parts import App, Counted
+from service.surfaces.http.problems import Problem, problem_of
+
+SEARCH_PATH: Final = "/"
+_WHAT_NEXT: Final = {
+    "next_page": "Next page",
+    "read_item": "Read the best hit's whole document",
+    "any_content_type": "Search every content type",
+    "read_vocabulary": "See which words this workspace knows",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer as the page shows it. `after` is the address of the next page; `terms` what was looked for."""
+
+    arms: tuple[Told, ...]
+    hits: tuple[Hit, ...]
+    comparison: Comparison | None
+    terms: tuple[str, ...]
+    fusion: str
+    notices: tuple[str, ...]
+    same: Commands
+    then: Commands
+    then_name: str
+    after: str | None
+    start: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """The form and, where something was asked, the answer or what is wrong with the request."""
+
+    form: SearchForm
+    tabs: tuple[tuple[str, str, bool], ...]
+    content_types: tuple[str, ...]
+    choices: Choices
+    is_empty_workspace: bool
+    found: Found | None
+    problem: Problem | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A checked request with who asks it."""
+
+    form: SearchForm
+    subject: Subject
+    options: RetrieveOptions
+    place: Place
+    vocabulary: Vocabulary
+
+
+@get(SEARCH_PATH, opt={**READS, FOR_PAGES: True})
+async def search_page(
+    request: PageRequest, application: App, access: Asking, caller: Caller, metrics: Counted
+) -> Response[str]:
+    """The form, and the answer to what it holds."""
+    form = SearchForm.of(request.query_params)
+    visit = visit_of(request, access)
+    needs_vocabulary = form.by is not By.QUERY
+    vocabulary = (
+        await get_vocabulary(application.store, access.workspace) if needs_vocabulary else Vocabulary()
+    )
+    place = Place(site_of(request), access, application.settings.workspace)
+    found, problem = None, None
+    try:
+        subject, options = form.subject(), form.options(access, caller)
+        if subject is not None:
+            question = _Question(form, subject, options, place, vocabulary)
+            found = await _found(application, metrics, question, visit)
+    except InvalidInput as error:
+        problem = problem_of(error)
+    view = SearchView(
+        form=form,
+        tabs=tuple(
+            (name, visit.href(SEARCH_PATH, form.by_way(by).parameters()), by is form.by)
+            for by, name in ((By.QUERY, "Query"), (By.SYSTEM, "System"), (By.SELECTION, "Selection"))
+        ),
+        content_types=tuple(kind.value for kind in ContentType),
+        choices=choices_of(vocabulary, form),
+        is_empty_workspace=await _is_empty(application, access) if not (found and found.hits) else False,
+        found=found,
+        problem=problem,
+    )
+    return page("search.html", visit, view, status=200 if problem is None else problem.status)
+
+
+async def _found(application: Application, metrics: Metrics, question: _Question, visit: Visit) -> Found:
+    """Ask, and put the answer in words."""
+    form, subject, options = question.form, question.subject, question.options
+    async with application.store.snapshot() as snapshot:
+        terms = (await resolve(snapshot, options.workspace, subject)).terms
+    shown = partial(hit_of, Reader(Marker(terms), facet_names(question.vocabulary), form.is_explained))
+    comparison = None
+    if form.is_comparison:
+        both = await both_ways(application.retriever, subject, options)
+        answer, comparison = both.hybrid, compared(both, shown)
+    else:
+        answer = await application.retriever.retrieve(subject, options)
+        if options.arms is Arms.BY_FLAG:  # what an operator forces says nothing of the rollout
+            metrics.retrieved(answer)
+    start = first_rank(subject, options)
+    default = Workspace(application.settings.workspace)
+    stated = options if form.is_explained else replace(options, explain=Explain.OFF)
+    step = retrieval_out(answer, subject, stated, default).next_action
+    has_after = answer.next_cursor is not None and comparison is None
+    return Found(
+        arms=(lexical_told(answer.lexical), vector_told(answer.vector)),
+        hits=tuple(shown(one, rank) for rank, one in enumerate(answer.results, start=start)),
+        comparison=comparison,
+        terms=tuple(term.text for term in terms),
+        fusion=_fusion(answer, application.settings.fusion_lexical_weight),
+        notices=_notices(answer, question),
+        same=same_request(subject, stated, question.place),
+        then=next_commands(step, question.place),
+        then_name=_WHAT_NEXT.get(step.do, step.do.replace("_", " ")),
+        after=visit.href(SEARCH_PATH, form.at(answer.next_cursor or "").parameters()) if has_after else None,
+        start=visit.href(SEARCH_PATH, form.at("").parameters()) if form.cursor else None,
+    )
+
+
+def _fusion(answer: Answer, configured: float) -> str:
+    """How the page's arms were fused; '' where they were not."""
+    explained = answer.results[0].explain if answer.results else None
+    if explained is None or not explained.fusion:
+        return ""
+    k, lexical, vector = (explained.fusion[name] for name in ("k", "lexical_weight", "vector_weight"))
+    follows = (
+        f" (of {configured:g}: it follows how much of the query the best lexical passages hold)"
+        if 0.0 < lexical < configured
+        else ""
+    )
+    return f"Fused by rank with k = {k:g}, lexical weight {lexical:.3g}{follows}, vector weight {vector:.3g}."
+
+
+def _notices(answer: Answer, question: _Question) -> tuple[str, ...]:
+    """What a reader has to know about this page beyond its hits."""
+    notices = []
+    if answer.corpus_changed:
+        notices.append(
+            "The corpus has changed since this walk began: passages may be missing or come twice. "
+            "Start again for the newest order."
+        )
+    if answer.ranking_changed:
+        notices.append(
+            "The first page was ranked by both arms; the vector arm could not run this time, "
+            "so the walk goes on by rank in the lexical order."
+        )
+    if question.options.arms is not Arms.BY_FLAG or question.form.is_comparison:
+        notices.append("The arms were chosen here. Callers get what the rollout flag says.")
+    return tuple(notices)
+
+
+async def _is_empty(application: Application, access: Access) -> bool:
+    """Whether the workspace has nothing that could be found."""
+    async with application.store.snapshot() as snapshot:
+        return await snapshot.count_scorable(access.workspace, 1) == 0

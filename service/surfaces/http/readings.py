@@ -1,0 +1,59 @@
+"""What the parts say of themselves, gathered for health checks and for Prometheus, in bounded time."""
+
+import asyncio
+from typing import Final
+
+from service.bootstrap import Application
+from service.errors import Unavailable
+from service.ingest.vector_runner import VectorStatus, vector_status
+from service.surfaces.http.metric_families import IndexReading, QueueReading, Readings, VectorReadings
+
+PATIENCE_S: Final = 2.0  # how long a health check waits for the store
+
+
+async def read_parts(application: Application, queue: QueueReading | None) -> Readings:
+    """Every part as it is now. Never raises: what does not answer in time is unknown."""
+    head, status = await asyncio.gather(_head(application), status_of_vectors(application))
+    parts = application.vectors
+    return Readings(
+        indexes=[
+            IndexReading(
+                workspace=shard.workspace,
+                documents=shard.documents,
+                rebuilds=shard.rebuilds,
+                lag=None if head is None or shard.applied is None else max(0, head - shard.applied),
+            )
+            for shard in application.lexical.status().values()
+        ],
+        vectors=VectorReadings(
+            status=status,
+            worker=None if parts.runner is None or parts.worker is None else parts.worker.counters,
+            encoder=None if parts.encoder is None else parts.encoder.reading,
+            breakers=parts.arm.breakers,
+        ),
+        steps=application.tracing.times.readings(),
+        flag=application.flag.counters,
+        shadow=application.shadow.counters,
+        queue=queue,
+    )
+
+
+async def status_of_vectors(application: Application) -> VectorStatus | None:
+    """How far vectors are; None where they are switched off or the store does not answer in time."""
+    worker = application.vectors.worker
+    if worker is None:
+        return None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await vector_status(worker, application.vectors.runner)
+    except (Unavailable, TimeoutError):
+        return None
+
+
+async def _head(application: Application) -> int | None:
+    """The store's newest sequence number, or None while it does not answer."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await application.store.head()
+    except (Unavailable, TimeoutError):
+        return None

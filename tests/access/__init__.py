@@ -1,0 +1,1 @@
+"""Keys, workspaces and what may not be seen."""

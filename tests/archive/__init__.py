@@ -1,0 +1,1 @@
+"""Tests of backup and restore."""

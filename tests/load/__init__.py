@@ -1,0 +1,1 @@
+"""Load, limits and the way out."""

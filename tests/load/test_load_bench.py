@@ -1,0 +1,71 @@
+"""The load benchmark at its smallest: what it reports and what must hold under any load, not how fast it was."""
+
+import asyncio
+from pathlib import Path
+
+from eval.bench.corpus import captures
+from eval.bench.load import Plan, run
+from eval.bench.open_loop import LOST, OK, Answered, Load, goodput, offer
+from service.bootstrap import application
+from service.model import DEFAULT_WORKSPACE
+from service.settings import Settings
+
+MOST_MB = 1_000.0
+
+
+def test_past_its_capacity_a_server_goes_on(tmp_path: Path) -> None:
+    """U20: past its capacity a server answers, refuses with nothing but 503, tells its health, stays bounded."""
+
+    async def fill() -> None:
+        async with application(Settings(data_dir=tmp_path)) as app:
+            await app.capturing.capture_batch(DEFAULT_WORKSPACE, list(captures(200, 3)))
+
+    asyncio.run(fill())
+    figures = run(
+        tmp_path, Plan(step_seconds=0.5, seconds=3.0, times=3.0), max_in_flight="8", max_waiting="16"
+    )
+    overload, memory = figures["overload"], figures["memory"]
+    assert figures["capacity"]["capacity"] > 0
+    assert overload["goodput/s"] > 0
+    assert overload["other 5xx"] == 0
+    assert overload["lost"] == 0
+    assert overload["share 200"] + overload["share 503"] == 1.0
+    assert figures["health"]["share answered"] == 1.0
+    assert 0 < overload["p50 ms"] <= overload["p99 ms"]
+    assert 0 < memory["start MB"] < MOST_MB
+    assert memory["end MB"] < MOST_MB
+
+
+def test_waiting_is_charged_to_the_server() -> None:
+    """No coordinated omission: requests that a stall held up count from the moment at which they were due."""
+
+    class Stalled:
+        """Answers nothing for a while, then everything at once."""
+
+        def __init__(self) -> None:
+            self.over = asyncio.Event()
+
+        async def ask(self, payload: bytes) -> int:
+            assert payload == b"x"
+            await self.over.wait()
+            return OK
+
+    async def stalled() -> list[Answered]:
+        server = Stalled()
+        asyncio.get_running_loop().call_later(0.5, server.over.set)
+        return await offer(server, Load(rate=100.0, seconds=0.4, payloads=[b"x"]))
+
+    answered = asyncio.run(stalled())
+    assert len(answered) > 10
+    assert all(one.due + one.seconds >= 0.5 for one in answered)
+
+
+def test_goodput_counts_what_was_answered_well() -> None:
+    """Goodput is answers with 200 over the time until the last of them, refusals and losses left out."""
+    answered = [
+        Answered(0.0, 0.1, OK),
+        Answered(1.0, 1.0, OK),
+        Answered(1.0, 0.1, 503),
+        Answered(1.0, 9.0, LOST),
+    ]
+    assert goodput(answered, 1.0) == 1.0

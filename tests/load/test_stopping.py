@@ -1,0 +1,183 @@
+"""U20: the way out of a real `citewell serve`."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import CommandLine, Json, item_ids
+from tests.cli.test_serve import address_of, asked
+from tests.http.calls import document, ndjson
+
+PATIENCE_S = 60.0
+LARGE = 200_000  # bytes of a body that is too large to be read before its request has its turn
+
+
+@dataclass(slots=True)
+class Running:
+    """A server in its own process."""
+
+    process: "subprocess.Popen[str]"
+    address: str
+
+    def connect(self) -> socket.socket:
+        """A connection."""
+        host, port = self.address.removeprefix("http://").split(":")
+        return socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+
+    def ended(self) -> int:
+        """The exit status, once the process has ended."""
+        self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode
+
+
+@contextmanager
+def running(tmp_path: Path, **variables: str) -> Iterator[Running]:
+    """A server until the block ends."""
+    line = CommandLine(
+        tmp_path / "data", {f"CITEWELL_{name.upper()}": value for name, value in variables.items()}
+    )
+    process = line.process("serve", "--port", "0")
+    try:
+        yield Running(process, address_of(process))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def slow_request(server: Running) -> Iterator[tuple[socket.socket, bytes]]:
+    """A retrieval that is being worked on and lacks the end of its body, and that end."""
+    body = json.dumps({"query": "sill", "cursor": None}).encode() + b" " * LARGE
+    with server.connect() as connection:
+        connection.sendall(
+            f"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        )
+        connection.sendall(body[:-1])
+        time.sleep(1.0)  # so that it has been read and has its slot; nothing depends on more than a moment
+        yield connection, body[-1:]
+
+
+def everything(connection: socket.socket) -> bytes:
+    """What comes until the other side closes."""
+    received = b""
+    while piece := connection.recv(65_536):
+        received += piece
+    return received
+
+
+def until_closed_door(server: Running) -> None:
+    """Wait until nobody is let in any more."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        try:
+            server.connect().close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the door is open")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_with_success(tmp_path: Path, number: signal.Signals) -> None:
+    """U20: SIGTERM and Ctrl-C end a server that has nothing to do with status 0, kept connections or not."""
+    with running(tmp_path) as server, server.connect() as kept:
+        kept.sendall(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert b" 200 " in kept.recv(65_536)
+        server.process.send_signal(number)
+        assert server.ended() == 0
+
+
+def test_what_is_open_is_finished(tmp_path: Path) -> None:
+    """U20: after SIGTERM nobody new is let in, the open request is answered, and the status is 0."""
+    with running(tmp_path, drain_seconds="60", request_deadline="60") as server:
+        with slow_request(server) as (connection, rest):
+            server.process.terminate()
+            until_closed_door(server)
+            assert server.process.poll() is None
+            connection.sendall(rest)
+            assert everything(connection).startswith(b"HTTP/1.1 200 ")
+        assert server.ended() == 0
+
+
+def test_what_takes_longer_is_told_so(tmp_path: Path) -> None:
+    """U20: what is not finished in the time to drain is answered 503 unavailable, and the status is 0."""
+    with running(tmp_path, drain_seconds="0", request_deadline="60") as server:
+        with slow_request(server) as (connection, _):
+            server.process.terminate()
+            answer = everything(connection)
+            assert answer.startswith(b"HTTP/1.1 503 ")
+            assert b'"code":"unavailable"' in answer
+            assert b"retry-after" in answer.lower()
+        assert server.ended() == 0
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    """U20: a second SIGTERM ends the process though a request is open."""
+    with running(tmp_path, drain_seconds="600", request_deadline="600") as server, slow_request(server):
+        server.process.terminate()
+        until_closed_door(server)
+        server.process.terminate()
+        assert server.ended() == -signal.SIGTERM
+
+
+def test_an_import_tells_what_was_stored(tmp_path: Path) -> None:
+    """U20: SIGTERM ends an import after the lines that came whole, and its last result says so."""
+    lines = ndjson(document(f"d{number}", f"sill {number}") for number in range(3))
+    with running(tmp_path, drain_seconds="5") as server:
+        with server.connect() as connection:
+            connection.sendall(
+                b"POST /v1/items/import HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            sent = lines + b'{"item_id": "cut'
+            connection.sendall(b"%x\r\n%s\r\n" % (len(sent), sent))
+            received = b""
+            while b'"d2"' not in received:
+                received += connection.recv(65_536)
+            server.process.terminate()
+            until_closed_door(server)
+            received += everything(connection)
+        assert server.ended() == 0
+    assert received.endswith(b"0\r\n\r\n"), "the answer is complete"
+    told: list[Json] = [json.loads(line) for line in received.splitlines() if line.startswith(b"{")]
+    assert [line.get("item_id") for line in told] == ["d0", "d1", "d2", None]
+    assert told[3]["line"] == 4
+    assert '"unavailable"' in json.dumps(told[3])
+    with running(tmp_path) as again:
+        assert sorted(item_ids(asked(again.address, "sill"))) == ["d0", "d1", "d2"]
+
+
+def test_an_import_that_sends_on_reads_its_results(tmp_path: Path) -> None:
+    """U20: a client that sends everything before it reads gets its results though the server stops meanwhile."""
+    with running(tmp_path, drain_seconds="30") as server:
+        with server.connect() as connection:
+            connection.sendall(
+                b"POST /v1/items/import HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            for number in range(40):
+                line = ndjson([document(f"d{number:02}", f"sill {number}", title="t" * 1_000)])
+                connection.sendall(b"%x\r\n%s\r\n" % (len(line), line))
+                if number == 20:
+                    time.sleep(
+                        1.0
+                    )  # the lines so far are stored, the others are sent into a server that stops
+                    server.process.terminate()
+                    until_closed_door(server)
+            connection.sendall(b"0\r\n\r\n")
+            received = everything(connection)
+        assert server.ended() == 0
+    assert received.endswith(b"0\r\n\r\n")
+    told: list[Json] = [json.loads(line) for line in received.splitlines() if line.startswith(b"{")]
+    stored = [str(line["item_id"]) for line in told[:-1]]
+    assert stored == [f"d{number:02}" for number in range(len(stored))]
+    assert len(stored) >= 1
+    assert told[-1]["line"] == len(stored) + 1
+    listed = CommandLine(tmp_path / "data").json("retrieve", "sill", "--limit", "200")
+    assert sorted(item_ids(listed)) == stored
