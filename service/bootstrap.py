@@ -119,7 +119,7 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         await lexical.start()
         flag = _open_flag(settings, store, FlagTiming())
         stack.push_async_callback(flag.close)
-        vectors = await stack.enter_async_context(vector_parts(settings, store.engines))
+        vectors = await stack.enter_async_context(vector_parts(settings, store.engines, tracing.tracer))
         fusion = fusion_settings(settings)
         hybrid = Hybrid(vectors.arm, flag, fusion, settings.vector_budget)
         shadow = await _open_shadow(settings, store, Retriever(store, lexical, hybrid))

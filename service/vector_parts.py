@@ -20,6 +20,7 @@ from service.ingest.reconcile import Comparison
 from service.ingest.vector_runner import VectorRunner
 from service.ingest.vectors import VectorWorker
 from service.ports.embedding import EncoderFailed
+from service.ports.tracing import UNTRACED, Tracer
 from service.search.vector_arm import VectorArm
 from service.settings import Settings, VectorMode
 
@@ -58,7 +59,9 @@ def preload_vectors(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def vector_parts(settings: Settings, engines: Engines) -> AsyncIterator[VectorParts]:
+async def vector_parts(
+    settings: Settings, engines: Engines, tracer: Tracer = UNTRACED
+) -> AsyncIterator[VectorParts]:
     """The vector side, its model loading in the background. Raises ConfigurationError."""
     if settings.vectors is VectorMode.OFF:
         yield VectorParts(VectorArm(AbsentEncoder(), None, None), None, None, None)
@@ -70,7 +73,8 @@ async def vector_parts(settings: Settings, engines: Engines) -> AsyncIterator[Ve
         stack.push_async_callback(service.close)
         service.start()
         arm = VectorArm(encoder, index, ledger)
-        worker = VectorWorker(ledger, index, encoder, settings.embedding_model)
+        stack.push_async_callback(arm.close)
+        worker = VectorWorker(ledger, index, encoder, settings.embedding_model, tracer=tracer)
         runner = None
         if settings.vectors is VectorMode.ON:
             runner = VectorRunner(worker, tell=log_difference)
@@ -97,7 +101,9 @@ async def _changing(settings: Settings, serving: VectorWorker, arm: VectorArm) -
     """Build the next model's collection beside the one that serves, then search with it, without a restart."""
     service, encoder = open_encoder(settings, settings.embedding_next_model)
     service.start()
-    following = VectorWorker(serving.ledger, serving.index, encoder, settings.embedding_next_model)
+    following = VectorWorker(
+        serving.ledger, serving.index, encoder, settings.embedding_next_model, tracer=serving.tracer
+    )
     runner = VectorRunner(following, tell=log_difference)
     task = asyncio.create_task(change_model(following, runner, lambda: arm.switch(encoder)))
     try:

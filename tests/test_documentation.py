@@ -9,7 +9,7 @@ import pytest
 
 import service
 from service.errors import CitewellError
-from service.search.vector_arm import Reason
+from service.search.degradation import Reason
 from service.settings import Settings
 
 ROOT = Path(service.__file__).parents[1]

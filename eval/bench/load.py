@@ -4,7 +4,8 @@
 
 FOLDER is one that `eval.bench.lexical --keep` made. A `citewell serve` of its own process is offered rising rates
 until more is not answered (its capacity), then twice that rate. Requests are sent when they are due and timed from
-then (`eval.bench.open_loop`). The client shares the machine, and so its cores, with the server.
+then (`eval.bench.open_loop`). The client shares the machine, and so its cores, with the server: where that counts,
+the answers a second of the server's own processor time say what being past capacity costs.
 """
 
 import argparse
@@ -67,6 +68,11 @@ class Server:
         family = [self.process, *self.process.children(recursive=True)]
         return sum(float(one.memory_info().rss) for one in family) / 1e6
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the server itself has used."""
+        used = self.process.cpu_times()
+        return float(used.user + used.system)
+
 
 @contextmanager
 def serving(folder: Path, **variables: str) -> Iterator[Server]:
@@ -109,34 +115,44 @@ async def measure(server: Server, plan: Plan) -> dict[str, Figures]:
     connections = Connections(server.port)
     try:
         await back_to_back(connections, CALLERS, Load(0.0, min(1.0, plan.step_seconds), payloads))  # warm
-        found = await _capacity(connections, payloads, plan)
+        found = await _capacity(server, connections, payloads, plan)
         rate = plan.times * found["capacity"]
-        before = server.resident_mb()
+        before, used = server.resident_mb(), server.cpu_seconds()
         load = Load(rate, plan.seconds, payloads, plan.seed)
         health = Load(HEALTH_RATE, plan.seconds, [LIVE_REQUEST], plan.seed + 1)
         checks = Connections(server.port)
         answered, live = await asyncio.gather(offer(connections, load), offer(checks, health))
         await checks.close()
+        used = server.cpu_seconds() - used
         memory = {"start MB": before, "end MB": server.resident_mb()}
     finally:
         await connections.close()
+    overload = _overload(answered, load, found["capacity"])
+    overload["answers a CPU s / at capacity"] = (
+        sum(a.status == OK for a in answered) / used / found["answers a CPU s"]
+    )
     return {
         "capacity": found,
-        "overload": _overload(answered, load, found["capacity"]),
+        "overload": overload,
         "health": _latencies(live) | {"share answered": _share(live, OK)},
         "memory": memory,
     }
 
 
-async def _capacity(connections: Connections, payloads: Sequence[bytes], plan: Plan) -> Figures:
+async def _capacity(
+    server: Server, connections: Connections, payloads: Sequence[bytes], plan: Plan
+) -> Figures:
     """The most answers a second at any rate that was tried."""
+    used = server.cpu_seconds()
     closed = await back_to_back(connections, CALLERS, Load(0.0, plan.step_seconds, payloads))
+    used = server.cpu_seconds() - used
     figures = {"back to back": closed}
     for share in SHARES:
         load = Load(share * closed, plan.step_seconds, payloads, plan.seed)
         answered = await offer(connections, load)
         figures[f"offered {load.rate:.0f}/s"] = goodput(answered, load.seconds)
     figures["capacity"] = max(figures.values())
+    figures["answers a CPU s"] = closed * plan.step_seconds / used
     return figures
 
 
@@ -193,7 +209,7 @@ def main() -> None:
     for group, values in figures.items():
         print(group)
         for name, value in values.items():
-            print(f"  {name:24} {value:10.2f}")
+            print(f"  {name:30} {value:10.2f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=2), "utf-8")
 

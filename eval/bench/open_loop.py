@@ -138,6 +138,5 @@ async def back_to_back(connections: Asked, callers: int, load: Load) -> float:
 
 
 def goodput(answered: Sequence[Answered], seconds: float) -> float:
-    """Answers with 200 a second of the time until the last of them came."""
-    good = [one.due + one.seconds for one in answered if one.status == OK]
-    return len(good) / max([seconds, *good])
+    """Answers with 200 a second, those that came within the first `seconds`."""
+    return sum(one.status == OK and one.due + one.seconds <= seconds for one in answered) / seconds

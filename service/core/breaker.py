@@ -1,50 +1,45 @@
-"""A circuit breaker as a pure state machine: after a few failures a dead store costs nothing but a look."""
+"""A circuit breaker as a pure state machine: a dead store costs one deadline, or a few quick failures."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-FAILURES = 3  # in a row, before the circuit opens
-FIRST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 30.0
+FAILURES = 3  # in a row, before the circuit opens; a call that ran out of time opens it at once
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """Closed while `failures` < FAILURES. Open until `retry_at`; then one caller probes."""
+    """Closed while `failures` < FAILURES; then open, and to be probed at `retry_at` (monotonic seconds)."""
 
     failures: int = 0
     pause: float = FIRST_PAUSE_S
     retry_at: float = 0.0
-    probing: bool = False
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are refused, but for the probe."""
+        """Whether calls are refused."""
         return self.failures >= FAILURES
-
-
-def may_call(breaker: Breaker, now: float) -> tuple[bool, Breaker]:
-    """Whether a call may go through, and the breaker afterwards. While open, one call a pause does."""
-    if not breaker.is_open:
-        return True, breaker
-    if breaker.probing or now < breaker.retry_at:
-        return False, breaker
-    return True, replace(breaker, probing=True)
 
 
 def after_success(breaker: Breaker) -> Breaker:
     """Closed again."""
-    return Breaker() if breaker.failures or breaker.probing else breaker
+    return Breaker() if breaker.failures else breaker
 
 
 def after_failure(breaker: Breaker, now: float) -> Breaker:
-    """One failure more; an open circuit waits twice as long for its next probe."""
+    """One failure more. An open circuit does not change: calls that were on their way say nothing new."""
+    if breaker.is_open:
+        return breaker
     failures = breaker.failures + 1
-    if failures < FAILURES:
-        return replace(breaker, failures=failures, probing=False)
-    pause = breaker.pause if failures == FAILURES else min(breaker.pause * 2.0, LONGEST_PAUSE_S)
-    return Breaker(failures, pause, now + pause, probing=False)
+    return Breaker(failures, FIRST_PAUSE_S, now + FIRST_PAUSE_S if failures >= FAILURES else 0.0)
 
 
-def after_cancel(breaker: Breaker) -> Breaker:
-    """A call ended without saying anything of the store: the next one may probe."""
-    return replace(breaker, probing=False)
+def after_timeout(breaker: Breaker, now: float) -> Breaker:
+    """A call cost its caller the whole deadline: no other shall."""
+    return breaker if breaker.is_open else Breaker(FAILURES, FIRST_PAUSE_S, now + FIRST_PAUSE_S)
+
+
+def after_failed_probe(breaker: Breaker, now: float) -> Breaker:
+    """The next probe comes after twice the pause."""
+    pause = min(breaker.pause * 2.0, LONGEST_PAUSE_S)
+    return Breaker(max(breaker.failures, FAILURES), pause, now + pause)

@@ -25,6 +25,7 @@ from service.ports.embedding import (
     VectorLedger,
     serving_collection,
 )
+from service.ports.tracing import UNTRACED, Step, Tracer
 from service.ports.vectors import (
     CollectionName,
     PointKey,
@@ -83,6 +84,7 @@ class VectorWorker:
     settings: WorkerSettings = field(default_factory=WorkerSettings)
     counters: WorkerCounters = field(default_factory=WorkerCounters)
     owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    tracer: Tracer = UNTRACED
 
     async def step(self) -> StepOutcome:
         """Apply the next entries of the log to this model's collection.
@@ -111,8 +113,11 @@ class VectorWorker:
         item_keys, last = await self.ledger.item_changes(after, self.settings.changes)
         if last == after:
             return StepOutcome.IDLE
-        if item_keys:
-            await self._apply(collection, item_keys)
+        if item_keys:  # a step without work has no span: there are two a second
+            with self.tracer.span(Step.WORKER_STEP) as span:
+                span.note("changes", last - after)
+                span.note("items", len(item_keys))
+                await self._apply(collection, item_keys)
         await self.ledger.save_progress(collection.name, state.incarnation, last)
         return StepOutcome.WORKED
 

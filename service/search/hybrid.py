@@ -21,8 +21,9 @@ from service.core.fusion import (
 from service.core.order import rank_key
 from service.core.scoring import Ranked
 from service.ports.store import PassageKey, ReadSnapshot
+from service.search.degradation import ArmDegraded, Reason
 from service.search.lexical_ranking import LexicalRanking, Scope
-from service.search.vector_arm import ArmDegraded, NamedHit, Nearest, Reason
+from service.search.vector_arm import NamedHit, Nearest
 
 FUSION_DEPTH = 200  # passages of each arm that are fused, whatever page is asked for
 COVERAGE_HITS = 8  # best lexical passages whose words say how well the lexical arm understood the query

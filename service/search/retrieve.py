@@ -16,6 +16,7 @@ from service.ports.flag import RolloutFlag
 from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
 from service.ports.store import ReadSnapshot, Store
 from service.ports.tracing import UNTRACED, Span, Step, Tracer
+from service.search.degradation import ArmDegraded, Reason
 from service.search.hybrid import FUSION_DEPTH, HybridRanking, fuse
 from service.search.lexical_ranking import LexicalRanking, Reach, Scope, first_depth, rank_lexical
 from service.search.page import LEXICAL, PAGE_BYTES, Reading, answer_of, nothing_found, page_of
@@ -33,7 +34,7 @@ from service.search.request import (
     VectorArm,
 )
 from service.search.subjects import ranking_fingerprint, resolve
-from service.search.vector_arm import ArmDegraded, Nearest, Reason, VectorRequest
+from service.search.vector_arm import EncodedQuery, Nearest, VectorRequest
 from service.search.vector_arm import VectorArm as VectorSearchArm
 
 ATTEMPTS = 6  # snapshots tried before an index that keeps moving ahead is taken as it is
@@ -63,6 +64,15 @@ class _Plan:
     vector: VectorArm
     deadline: float
     fusion: FusionSettings
+    encoded: EncodedQuery | None = None
+
+    def has_encoded(self, text: str) -> bool:
+        """Whether this text's vector is there; no text needs none."""
+        return not text.strip() or (self.encoded is not None and self.encoded.request.text == text)
+
+    def degraded(self, reason: Reason) -> "_Plan":
+        """Go on without the arm, and say why."""
+        return replace(self, run=False, vector=VectorArm(ArmState.DEGRADED, reason), encoded=None)
 
 
 class Retriever:
@@ -99,8 +109,10 @@ class Retriever:
         start = None if options.cursor is None else decode_cursor(options.cursor, fingerprint)
         plan = await self._plan(options, start)
         answer = None
-        if isinstance(subject, ByQuery) and start is None and not plan.run:
-            answer = await self._at_a_glance(subject, options, fingerprint, plan)
+        if isinstance(subject, ByQuery):
+            plan = await self._encoded(subject.query, options, plan)
+            if start is None and not plan.run:
+                answer = await self._at_a_glance(subject, options, fingerprint, plan)
         if answer is None:
             answer = await self._in_a_snapshot(subject, options, fingerprint, start, plan)
         if (
@@ -129,7 +141,23 @@ class Retriever:
         if options.arms is Arms.VECTOR:
             fusion = FusionSettings(k=fusion.k, lexical_weight=0.0, vector_weight=1.0)
         run = decision is RolloutDecision.RUN
-        return _Plan(run, RAN if run else VectorArm(ArmState.OFF, Reason(decision.value)), deadline, fusion)
+        plan = _Plan(run, RAN if run else VectorArm(ArmState.OFF, Reason(decision.value)), deadline, fusion)
+        refused = hybrid.arm.refusal(options.drill) if run else None
+        return plan if refused is None else plan.degraded(refused)
+
+    async def _encoded(self, text: str, options: RetrieveOptions, plan: _Plan) -> _Plan:
+        """The plan with the text's vector. No snapshot is held meanwhile: they are few, and encoding is slow."""
+        if self._hybrid is None or not plan.run or plan.has_encoded(text):
+            return plan
+        request = VectorRequest(
+            text, options.workspace, options.content_type, plan.deadline, options.drill, self._tracer
+        )
+        with self._tracer.span(Step.VECTOR) as span:
+            try:
+                return replace(plan, encoded=await self._hybrid.arm.encode(request))
+            except ArmDegraded as degraded:
+                span.fail(degraded.reason.value)
+                return plan.degraded(degraded.reason)
 
     async def _at_a_glance(
         self, subject: ByQuery, options: RetrieveOptions, fingerprint: bytes, plan: _Plan
@@ -175,30 +203,39 @@ class Retriever:
         plan: _Plan,
     ) -> Answer:
         """Every other read: terms, candidates, order and texts from one snapshot."""
-        nearest: asyncio.Task[Nearest] | None = None
-        try:
-            for attempt in range(ATTEMPTS):
-                async with self._store.snapshot() as snapshot:
-                    with self._tracer.span(Step.RESOLVE):
-                        query = await resolve(snapshot, options.workspace, subject)
-                    if nearest is None and plan.run and query.text.strip():
-                        nearest = asyncio.create_task(self._nearest(query.text, options, plan))
-                    if nearest is None and not query.terms and not query.boosts:
-                        corpus = await snapshot.corpus(options.workspace)
-                        return nothing_found(corpus, start, plan.vector)
-                    names = [term.text for term in query.terms]
-                    view = await self._lexical.view(options.workspace, names, snapshot)
-                    if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
-                        continue  # the index has applied a write that this snapshot does not show: look again
+        for attempt in range(ATTEMPTS):
+            async with self._store.snapshot() as snapshot:
+                with self._tracer.span(Step.RESOLVE):
+                    query = await resolve(snapshot, options.workspace, subject)
+                if not plan.run or plan.has_encoded(query.text):
                     try:
-                        reading = await self._read(
-                            snapshot, view, query, options, fingerprint, start, plan, nearest
-                        )
+                        return await self._from(snapshot, query, options, fingerprint, start, plan, attempt)
                     except ViewLost:
                         continue
-                    with self._tracer.span(Step.PAGE):
-                        return await self._page(snapshot, reading, options)
-            raise LexicalIndexUnavailable("the lexical index is being repaired")
+            plan = await self._encoded(query.text, options, plan)
+        raise LexicalIndexUnavailable("the lexical index is being repaired")
+
+    async def _from(
+        self,
+        snapshot: ReadSnapshot,
+        query: ResolvedQuery,
+        options: RetrieveOptions,
+        fingerprint: bytes,
+        start: Position | None,
+        plan: _Plan,
+        attempt: int,
+    ) -> Answer:
+        """The answer as this snapshot has it. Raises ViewLost when another one is needed."""
+        if plan.encoded is None and not query.terms and not query.boosts:
+            return nothing_found(await snapshot.corpus(options.workspace), start, plan.vector)
+        nearest = None if plan.encoded is None else asyncio.create_task(self._nearest(plan.encoded))
+        try:
+            view = await self._lexical.view(options.workspace, [t.text for t in query.terms], snapshot)
+            if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
+                raise ViewLost  # the index has applied a write that this snapshot does not show: look again
+            reading = await self._read(snapshot, view, query, options, fingerprint, start, plan, nearest)
+            with self._tracer.span(Step.PAGE):
+                return await self._page(snapshot, reading, options)
         finally:
             if nearest is not None and not nearest.cancel() and not nearest.cancelled():
                 nearest.exception()  # taken note of, whether or not anybody waited for it
@@ -248,16 +285,13 @@ class Retriever:
         corpus = await snapshot.corpus(options.workspace)
         return Reading(corpus, view.source, query, lexical, hybrid, vector, fingerprint, start)
 
-    async def _nearest(self, text: str, options: RetrieveOptions, plan: _Plan) -> Nearest:
+    async def _nearest(self, encoded: EncodedQuery) -> Nearest:
         """The vector arm's first round, under the request's deadline. Raises ArmDegraded."""
         if self._hybrid is None:
             raise ArmDegraded(Reason.OFF)
-        request = VectorRequest(
-            text, options.workspace, options.content_type, plan.deadline, options.drill, self._tracer
-        )
         with self._tracer.span(Step.VECTOR) as span:
             try:
-                return await self._hybrid.arm.start(request, FUSION_DEPTH)
+                return await self._hybrid.arm.nearest(encoded, FUSION_DEPTH)
             except ArmDegraded as degraded:
                 span.fail(degraded.reason.value)
                 raise

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from service.core.breaker import Breaker, after_cancel, after_failure, after_success, may_call
+from service.core.breaker import Breaker
 from service.core.drill import Drill, DrillKind
+from service.errors import Unavailable
 from service.model import ContentType, ItemId, Workspace
 from service.ports.embedding import (
     CollectionRole,
@@ -31,38 +31,16 @@ from service.ports.vectors import (
     VectorSearch,
     VectorStoreError,
 )
+from service.search.circuit import Circuit
+from service.search.degradation import ArmDegraded, Reason
 
 if TYPE_CHECKING:
     from service.ports.vectors import Float32Array, Hit
 
 POINTER_TTL_S = 1.0  # how long a switch of collections may go unnoticed
 ROUND_GROWTH = 4
-
-
-class Reason(StrEnum):
-    """Why the vector arm did not run: a closed list."""
-
-    OFF = "off"
-    SHADOW = "shadow"
-    NOT_IN_ROLLOUT = "not_in_rollout"
-    NO_MODEL = "no_model"
-    MODEL_LOADING = "model_loading"
-    ENCODE_TIMEOUT = "encode_timeout"
-    ENCODE_ERROR = "encode_error"
-    STORE_UNAVAILABLE = "store_unavailable"
-    STORE_TIMEOUT = "store_timeout"
-    STORE_ERROR = "store_error"
-    FINGERPRINT_MISMATCH = "fingerprint_mismatch"
-    NO_VECTORS = "no_vectors"
-    FORCED_OFF = "forced_off"
-
-
-class ArmDegraded(Exception):
-    """The arm has no answer, for a reason of the closed list."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.value)
-        self.reason = reason
+SPARE = 8  # one candidate in so many may be stale or a second window before another round is needed
+PROBE_S = 2.0  # how long a probe waits: nobody waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +65,15 @@ class VectorRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedQuery:
+    """A request with its vector, (dim,) float32, and the collection that has vectors like it."""
+
+    request: VectorRequest
+    collection: KnownCollection
+    vector: Float32Array
+
+
+@dataclass(frozen=True, slots=True)
 class ArmBreakers:
     """The two circuits as they are: one guards the store, the other the encoder."""
 
@@ -95,89 +82,102 @@ class ArmBreakers:
 
 
 class VectorArm:
-    """Encodes and searches. One breaker guards the store, another the encoder."""
+    """Encodes and searches. One circuit guards the store, another the encoder."""
 
     def __init__(self, encoder: Encoder, index: VectorSearch | None, ledger: VectorLedger | None) -> None:
         self._encoder = encoder
         self._index = index
         self._ledger = ledger
-        self._store_breaker = Breaker()
-        self._encoder_breaker = Breaker()
-        self._last_reason = Reason.STORE_UNAVAILABLE
-        self._last_encoder_reason = Reason.ENCODE_ERROR
+        self._store = Circuit(Reason.STORE_UNAVAILABLE)
+        self._encoding = Circuit(Reason.ENCODE_ERROR)
         self._known: Sequence[KnownCollection] = ()
         self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
 
     @property
     def breakers(self) -> ArmBreakers:
         """For whoever watches."""
-        return ArmBreakers(self._store_breaker, self._encoder_breaker)
+        return ArmBreakers(self._store.breaker, self._encoding.breaker)
 
     def switch(self, encoder: Encoder) -> None:
         """Encode and search with another model from the next request on."""
         self._encoder = encoder
-        self._encoder_breaker = Breaker()
+        self._encoding = Circuit(Reason.ENCODE_ERROR)
         self._looked_at = float("-inf")
 
-    async def start(self, request: VectorRequest, depth: int) -> Nearest:
-        """The first round of candidates. Raises ArmDegraded."""
-        await self._drill(request)
-        collection = await self._collection()
+    async def close(self) -> None:
+        """Stop looking after what is not well."""
+        await self._store.close()
+        await self._encoding.close()
+
+    def refusal(self, drill: Drill | None = None) -> Reason | None:
+        """Why a request would get no answer, as far as that is known without waiting; None if it may get one."""
+        if drill is not None and drill.kind in _REFUSED_DRILLS:
+            return _REFUSED_DRILLS[drill.kind]
+        return _NOT_READY.get(self._encoder.state) or self._encoding.refusal or self._store.refusal
+
+    async def encode(self, request: VectorRequest) -> EncodedQuery:
+        """The query's vector and the collection to search. Raises ArmDegraded."""
+        refused = self.refusal(request.drill)
+        if refused is not None:
+            raise ArmDegraded(refused)
+        if request.drill is not None:
+            async with _before(request.deadline, Reason.STORE_TIMEOUT):
+                await asyncio.sleep(request.drill.delay)
+        collection = await self._collection(request)
         with request.tracer.span(Step.ENCODE):
-            vector = await self._encode(request)
-        nearest = Nearest(self, collection, vector, request)
-        await nearest.ask(min(2 * depth, MAX_HITS))
+            return EncodedQuery(request, collection, await self._encoded(request))
+
+    async def nearest(self, query: EncodedQuery, depth: int) -> Nearest:
+        """The first round of candidates: `depth` of them and a few more, some of which may be stale.
+
+        Raises ArmDegraded.
+        """
+        nearest = Nearest(self, query)
+        await nearest.ask(min(depth + depth // SPARE, MAX_HITS))
         return nearest
 
     async def search(
         self, collection: KnownCollection, query: VectorQuery, deadline: float
     ) -> tuple[Hit, ...]:
-        """One search behind the breaker. Raises ArmDegraded."""
-        if self._index is None:
-            raise ArmDegraded(Reason.STORE_UNAVAILABLE)
-        allowed, self._store_breaker = may_call(self._store_breaker, time.monotonic())
-        if not allowed:
-            raise ArmDegraded(self._last_reason)
+        """One search behind the circuit. Raises ArmDegraded."""
+        self._store.check()
         try:
-            async with _before(deadline, Reason.STORE_TIMEOUT):
-                hits = await self._index.search(collection.name, query, deadline)
-        except CollectionMissing as error:  # the store is well: the collection is only about to be begun
-            self._store_breaker = after_success(self._store_breaker)
-            raise ArmDegraded(Reason.NO_VECTORS) from error
-        except VectorStoreError as error:
-            raise self._store_failed(_REASONS[error.reason]) from error
-        except ArmDegraded as error:
-            raise self._store_failed(error.reason) from error
-        except asyncio.CancelledError:
-            self._store_breaker = after_cancel(self._store_breaker)
-            raise
-        self._store_breaker = after_success(self._store_breaker)
+            hits = await self._searched(collection, query, deadline)
+        except ArmDegraded as degraded:
+            if degraded.reason is Reason.NO_VECTORS:  # the store is well: the collection is about to be begun
+                self._store.succeeded()
+                raise
+            probed = replace(query, limit=1)
+            raise self._store.failed(
+                degraded.reason, lambda: self._probe_store(collection, probed)
+            ) from degraded
+        self._store.succeeded()
         return hits
 
-    def _store_failed(self, reason: Reason) -> ArmDegraded:
-        self._last_reason = reason
-        self._store_breaker = after_failure(self._store_breaker, time.monotonic())
-        return ArmDegraded(reason)
+    async def _searched(
+        self, collection: KnownCollection, query: VectorQuery, deadline: float
+    ) -> tuple[Hit, ...]:
+        if self._index is None:
+            raise ArmDegraded(Reason.STORE_UNAVAILABLE)
+        try:
+            async with _before(deadline, Reason.STORE_TIMEOUT):
+                return await self._index.search(collection.name, query, deadline)
+        except CollectionMissing as error:
+            raise ArmDegraded(Reason.NO_VECTORS) from error
+        except VectorStoreError as error:
+            raise ArmDegraded(_REASONS[error.reason]) from error
 
-    async def _drill(self, request: VectorRequest) -> None:
-        match request.drill:
-            case Drill(DrillKind.OFF):
-                raise ArmDegraded(Reason.FORCED_OFF)
-            case Drill(DrillKind.ERROR):
-                raise ArmDegraded(Reason.STORE_ERROR)
-            case Drill(DrillKind.SLOW, delay):
-                async with _before(request.deadline, Reason.STORE_TIMEOUT):
-                    await asyncio.sleep(delay)
+    async def _probe_store(self, collection: KnownCollection, query: VectorQuery) -> None:
+        with _no_vectors_is_well():
+            await self._searched(collection, query, time.monotonic() + PROBE_S)
 
-    async def _collection(self) -> KnownCollection:
-        match self._encoder.state:
-            case EncoderState.LOADING:
-                raise ArmDegraded(Reason.MODEL_LOADING)
-            case EncoderState.ABSENT | EncoderState.FAILED:
-                raise ArmDegraded(Reason.NO_MODEL)
-        if self._ledger is not None and time.monotonic() - self._looked_at > POINTER_TTL_S:
-            self._known = await self._ledger.collections()
-            self._looked_at = time.monotonic()
+    async def _collection(self, request: VectorRequest) -> KnownCollection:
+        try:
+            async with _before(request.deadline, Reason.STORE_TIMEOUT):
+                await self._look_up()
+        except Unavailable as error:
+            raise ArmDegraded(Reason.STORE_UNAVAILABLE) from error
         if all(one.role is CollectionRole.BUILDING for one in self._known):
             raise ArmDegraded(Reason.NO_VECTORS)
         serving = serving_collection(self._known, self._encoder.fingerprint)
@@ -185,39 +185,42 @@ class VectorArm:
             raise ArmDegraded(Reason.FINGERPRINT_MISMATCH)
         return serving
 
-    async def _encode(self, request: VectorRequest) -> Float32Array:
-        allowed, self._encoder_breaker = may_call(self._encoder_breaker, time.monotonic())
-        if not allowed:
-            raise ArmDegraded(self._last_encoder_reason)
+    async def _look_up(self) -> None:
+        """Which collections there are, asked by one request at a time and once in POINTER_TTL_S."""
+        async with self._looking:
+            if self._ledger is not None and time.monotonic() - self._looked_at > POINTER_TTL_S:
+                self._known = await self._ledger.collections()
+                self._looked_at = time.monotonic()
+
+    async def _encoded(self, request: VectorRequest) -> Float32Array:
         try:
-            async with _before(request.deadline, Reason.ENCODE_TIMEOUT):
-                vector = await self._encoder.encode_query(request.text, request.workspace)
-        except EncoderFailed as error:
-            raise self._encoder_failed(Reason.ENCODE_ERROR) from error
-        except ArmDegraded as error:
-            raise self._encoder_failed(error.reason) from error
-        except asyncio.CancelledError:
-            self._encoder_breaker = after_cancel(self._encoder_breaker)
-            raise
-        self._encoder_breaker = after_success(self._encoder_breaker)
+            vector = await self._vector(request.text, request.workspace, request.deadline)
+        except ArmDegraded as degraded:
+            raise self._encoding.failed(degraded.reason, self._probe_encoder) from degraded
+        self._encoding.succeeded()
         return vector
 
-    def _encoder_failed(self, reason: Reason) -> ArmDegraded:
-        self._last_encoder_reason = reason
-        self._encoder_breaker = after_failure(self._encoder_breaker, time.monotonic())
-        return ArmDegraded(reason)
+    async def _vector(self, text: str, workspace: Workspace, deadline: float) -> Float32Array:
+        try:
+            async with _before(deadline, Reason.ENCODE_TIMEOUT):
+                return await self._encoder.encode_query(text, workspace)
+        except EncoderFailed as error:
+            raise ArmDegraded(Reason.ENCODE_ERROR) from error
+
+    async def _probe_encoder(self) -> None:
+        """A text of its own every time, so that no cache answers."""
+        text = f"probe {time.monotonic()}"
+        await self._vector(text, Workspace(""), time.monotonic() + PROBE_S)
 
 
 class Nearest:
     """A query's distinct passages, nearest first, asked for in growing rounds."""
 
-    def __init__(
-        self, arm: VectorArm, collection: KnownCollection, vector: Float32Array, request: VectorRequest
-    ) -> None:
+    def __init__(self, arm: VectorArm, query: EncodedQuery) -> None:
         self._arm = arm
-        self._collection = collection
-        self._vector = vector
-        self._request = request
+        self._collection = query.collection
+        self._vector = query.vector
+        self._request = query.request
         self._limit = 0
         self.rounds = 0
         self.hits: Sequence[NamedHit] = ()
@@ -262,9 +265,25 @@ async def _before(deadline: float, reason: Reason) -> AsyncIterator[None]:
         raise ArmDegraded(reason) from error
 
 
+_REFUSED_DRILLS = {DrillKind.OFF: Reason.FORCED_OFF, DrillKind.ERROR: Reason.STORE_ERROR}
+_NOT_READY = {
+    EncoderState.LOADING: Reason.MODEL_LOADING,
+    EncoderState.ABSENT: Reason.NO_MODEL,
+    EncoderState.FAILED: Reason.NO_MODEL,
+}
 _REASONS = {
     StoreReason.UNAVAILABLE: Reason.STORE_UNAVAILABLE,
     StoreReason.TIMEOUT: Reason.STORE_TIMEOUT,
     StoreReason.ERROR: Reason.STORE_ERROR,
     StoreReason.FINGERPRINT_MISMATCH: Reason.FINGERPRINT_MISMATCH,
 }
+
+
+@contextmanager
+def _no_vectors_is_well() -> Iterator[None]:
+    """A store that says that it has no such collection is well."""
+    try:
+        yield
+    except ArmDegraded as degraded:
+        if degraded.reason is not Reason.NO_VECTORS:
+            raise

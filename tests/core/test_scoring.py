@@ -149,3 +149,33 @@ def test_a_boost_lifts_and_never_lowers() -> None:
     assert [r.item_id for r in boosted] == ["c", "b", "a"]
     assert all(r.score >= plain.get(r.item_id, 0.0) for r in boosted)
     assert Ranked(ItemId("a"), 0, plain[ItemId("a")]) in boosted
+
+
+_STORED = st.lists(st.sampled_from(["sill", "threshold", "sl45  45  +45", "45", "x"]), max_size=12).map(
+    lambda tokens: f" {'  '.join(tokens)} " if tokens else ""
+)
+
+
+@given(
+    st.lists(st.tuples(_STORED, _STORED, _STORED, st.integers(1, 60)), max_size=8),
+    st.lists(
+        st.builds(
+            WeightedTerm,
+            st.builds(QueryTerm, st.sampled_from(["sill", "45", "sl45"]), st.booleans()),
+            st.floats(0.01, 9.0),
+        ),
+        max_size=4,
+    ),
+    st.floats(0.0, 50.0),
+)
+def test_ranking_is_scoring_one_by_one(
+    texts: list[tuple[str, str, str, int]], terms: list[WeightedTerm], mean: float
+) -> None:
+    """C20: a ranking's scores are those of its passages, to the last bit, and only matches are in it."""
+    passages = [
+        ScorablePassage(ItemId(f"i{n}"), 0, title, heading, body, length)
+        for n, (title, heading, body, length) in enumerate(texts)
+    ]
+    one_by_one = {p.item_id: score_passage(p, terms, mean) for p in passages}
+    ranked = rank_passages(passages, terms, mean)
+    assert {r.item_id: r.score for r in ranked} == {i: s for i, s in one_by_one.items() if s > 0.0}

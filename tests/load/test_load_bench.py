@@ -60,12 +60,13 @@ def test_waiting_is_charged_to_the_server() -> None:
     assert all(one.due + one.seconds >= 0.5 for one in answered)
 
 
-def test_goodput_counts_what_was_answered_well() -> None:
-    """Goodput is answers with 200 over the time until the last of them, refusals and losses left out."""
+def test_goodput_counts_what_was_answered_well_and_in_time() -> None:
+    """Goodput is answers with 200 within the time, refusals, losses and late ones left out."""
     answered = [
         Answered(0.0, 0.1, OK),
         Answered(1.0, 1.0, OK),
         Answered(1.0, 0.1, 503),
-        Answered(1.0, 9.0, LOST),
+        Answered(1.0, 0.1, LOST),
     ]
     assert goodput(answered, 1.0) == 1.0
+    assert goodput(answered, 2.0) == 1.0

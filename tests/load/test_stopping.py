@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from service.surfaces.cli import exit_codes
 from tests.cli.commands import CommandLine, Json, item_ids
 from tests.cli.test_serve import address_of, asked
 from tests.http.calls import document, ndjson
@@ -181,3 +182,24 @@ def test_an_import_that_sends_on_reads_its_results(tmp_path: Path) -> None:
     assert told[-1]["line"] == len(stored) + 1
     listed = CommandLine(tmp_path / "data").json("retrieve", "sill", "--limit", "200")
     assert sorted(item_ids(listed)) == stored
+
+
+def test_an_ingest_that_is_told_to_stop_loses_nothing(tmp_path: Path) -> None:
+    """U20: SIGTERM ends an ingest after its batch; what it says is stored, and the next run does the rest."""
+    total = 10_000
+    (tmp_path / "docs.jsonl").write_bytes(ndjson(document(f"d{n}", f"sill {n}") for n in range(total)))
+    line = CommandLine(tmp_path / "data")
+    process = line.process("ingest", str(tmp_path / "docs.jsonl"), "--json")
+    log = line.data_dir / "citewell.db-wal"
+    until = time.monotonic() + PATIENCE_S
+    while not (log.exists() and log.stat().st_size > 1_000_000) and time.monotonic() < until:
+        time.sleep(0.02)
+    process.terminate()
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == exit_codes.INTERRUPTED, stderr
+    first = json.loads(stdout)["stored"]
+    assert 0 < first < total
+    process = line.process("ingest", str(tmp_path / "docs.jsonl"), "--json")
+    stdout, stderr = process.communicate(timeout=2 * PATIENCE_S)
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["stored"] == total - first

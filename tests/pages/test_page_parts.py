@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from service.core.rollout import FlagKind, FlagState
 from service.core.tokenize import query_terms
+from service.search.degradation import Reason
 from service.search.request import ArmState, LexicalArm, VectorArm
-from service.search.vector_arm import Reason
 from service.surfaces.http.pages.citing import is_web_link
 from service.surfaces.http.pages.commands import shell_word
 from service.surfaces.http.pages.marking import Marker

@@ -8,8 +8,8 @@ import pytest
 from service.core.drill import Drill, DrillKind, parse_drill
 from service.core.rollout import FlagKind, FlagState
 from service.errors import InvalidInput
+from service.search.degradation import Reason
 from service.search.request import Answer, Arms, ArmState, ByQuery, Explain, RetrieveOptions, VectorArm
-from service.search.vector_arm import Reason
 from tests.rollout.parts import QUERIES, WORKSPACE, House
 
 pytestmark = pytest.mark.anyio

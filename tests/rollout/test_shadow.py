@@ -14,6 +14,7 @@ from service.core.rollout import FlagKind, FlagState
 from service.errors import StoreUnavailable
 from service.model import SelectionContext, Workspace
 from service.ports.shadow import Retention, ShadowComparison, ShadowLedger
+from service.search.degradation import Reason
 from service.search.rank_moves import overlap, rank_moves
 from service.search.request import (
     Answer,
@@ -28,7 +29,6 @@ from service.search.request import (
 )
 from service.search.retrieve import Hybrid, Retriever
 from service.search.shadow import ShadowCounters, ShadowRunner, ShadowSettings, query_hash
-from service.search.vector_arm import Reason
 from service.search.vector_arm import VectorArm as VectorSearchArm
 from tests.rollout.parts import GENEROUS_S, QUERIES, WORKSPACE, House, WordEncoder, eventually
 

@@ -20,6 +20,8 @@ from service.bootstrap import application
 from service.errors import ConfigurationError
 from service.ports.tracing import UNTRACED, Step
 from service.settings import Settings
+from tests.http.calls import ask, document, store
+from tests.http.conftest import connected
 from tests.telemetry.receiver import PATIENCE_S, Mood, receiver
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +72,18 @@ async def test_a_receiver_that_is_ill_costs_nothing(mood: Mood) -> None:
         await until(taken.asked.is_set)
         await asyncio.wait_for(tracing.close(), PATIENCE_S)
         assert [line["event"] for line in lines] == ["traces_not_delivered"]
+
+
+async def test_requests_are_answered_while_the_receiver_is_silent(sqlite_settings: Settings) -> None:
+    """U19: requests and the process's end go by a receiver that never answers a delivery."""
+    with receiver(Mood.SILENT) as taken:
+        async with connected(sqlite_settings.model_copy(update={"otel_endpoint": taken.url})) as client:
+            await store(client, document("a", "sill"))
+            await until(taken.asked.is_set)  # a delivery hangs from here on
+            for _ in range(20):
+                assert (await ask(client, "sill"))["shown"] == 1
+            assert not taken.came.is_set()
+        assert not taken.over.is_set(), "the process ended before the receiver did"
 
 
 async def test_nobody_listens() -> None:

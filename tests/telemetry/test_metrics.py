@@ -19,8 +19,9 @@ from service.ingest.vectors import WorkerCounters
 from service.ports.embedding import EncoderState
 from service.ports.lexical import CandidateSource
 from service.ports.tracing import Step
+from service.search.degradation import Reason
 from service.search.shadow import ShadowCounters
-from service.search.vector_arm import ArmBreakers, Reason
+from service.search.vector_arm import ArmBreakers
 from service.settings import Settings
 from service.surfaces.http.metric_families import (
     SHOWN_WORKSPACES,

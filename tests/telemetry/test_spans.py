@@ -9,26 +9,30 @@ from litestar import Litestar
 from litestar.testing import AsyncTestClient
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
+from service.adapters.sql.ledger import SqlVectorLedger
 from service.adapters.tracing.documents import TracedDocuments
 from service.adapters.tracing.lexical import TracedLexicalIndex
 from service.adapters.tracing.opening import Tracing
 from service.adapters.tracing.settings import QueryText
 from service.adapters.tracing.store import TracedStore
 from service.adapters.tracing.timed import StepTimes, TimedTracer
+from service.adapters.vectors.memory import MemoryVectorIndex
 from service.bootstrap import Application, utc_now
 from service.core.drill import parse_drill
 from service.ingest.capture import Capturing
+from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE
 from service.ports.tracing import UNTRACED, Step
+from service.search.degradation import Reason
 from service.search.request import Arms, ByQuery, Explain, RetrieveOptions
 from service.search.retrieve import Hybrid, Retriever
-from service.search.vector_arm import Reason
 from service.settings import Settings
 from service.surfaces.http.app import create_app
 from service.surfaces.http.tracing import Traced
+from tests import builders
 from tests.http.calls import ask, document, store
 from tests.http.conftest import Client
-from tests.rollout.parts import QUERIES, House
+from tests.rollout.parts import CORPUS, QUERIES, House, WordEncoder
 from tests.telemetry.spans import Spans, Tree, context_of, kept_spans
 
 pytestmark = pytest.mark.anyio
@@ -262,6 +266,22 @@ async def test_every_step_is_timed(home: House) -> None:
     for step in (Step.RETRIEVE, Step.LEXICAL, Step.ENCODE, Step.VECTOR_SEARCH, Step.FUSE, Step.PAGE):
         assert counted[step] == 3, step
     assert counted[Step.EXTRACT] == 0
+
+
+async def test_the_vector_worker(sqlite_app: Application) -> None:
+    """U19: a step of the worker that has work is a trace of its own; an idle one leaves none behind."""
+    spans, index = kept_spans(), MemoryVectorIndex()
+    ledger = SqlVectorLedger(sqlite_app.store.engines, "float32")
+    worker = VectorWorker(ledger, index, WordEncoder(), "words", tracer=spans.tracer)
+    await builders.store(sqlite_app, *CORPUS)
+    while await worker.step() is StepOutcome.WORKED:
+        pass
+    await worker.step()
+    (step,) = spans.named("worker_step")
+    assert step.parent is None
+    assert (step.attributes or {})["citewell.items"] == len(CORPUS)
+    await worker.release()
+    await index.close()
 
 
 def hybrid(home: House, spans: Spans | TimedTracer) -> Retriever:

@@ -132,10 +132,12 @@ class WordEncoder(PlainWordEncoder):
         self.hangs = False
         self.poison: str | None = None
         self.encoded = 0
+        self.queries = 0  # but for the arm's own probes
         self.state = EncoderState.READY
 
     async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """(64,) float32, unit length. Raises EncoderFailed when told to."""
+        self.queries += not text.startswith("probe ")
         if self.hangs:
             await asyncio.sleep(3_600)
         if self.fails:

@@ -1,8 +1,9 @@
 """The read path with a vector arm that is well, behind, lying or dead."""
 
-import time
+import asyncio
 from dataclasses import replace
 
+import anyio
 import msgspec
 import pytest
 
@@ -17,12 +18,13 @@ from service.ports.vectors import (
     VectorStoreTimeout,
     VectorStoreUnavailable,
 )
+from service.search.degradation import Reason
 from service.search.request import Answer, Arms, ArmState, VectorArm
-from service.search.vector_arm import Reason
 from tests.builders import capture, ids, store
-from tests.vector_arm.parts import Vectors
+from tests.vector_arm.parts import GENEROUS_S, Vectors
 
 pytestmark = pytest.mark.anyio
+PROBE_LIMIT = 1  # hits that a probe asks for: no request asks for so few
 NOTHING_SAID = VectorArm(ArmState.OFF, "")
 
 
@@ -192,28 +194,74 @@ async def test_a_hanging_encoder_and_a_slow_store_meet_the_deadline(vectors: Vec
     vectors.encoder.hangs = True
     assert (await vectors.ask("sill", budget=0.05)).vector.reason == Reason.ENCODE_TIMEOUT
     vectors.encoder.hangs = False
+    await recovered(vectors)
     vectors.index.delay = 30.0
     answer = await vectors.ask("sill", budget=1.0)
     assert answer.vector.reason == Reason.STORE_TIMEOUT
     assert bytes_of(answer) == bytes_of(await vectors.lexically("sill"))
 
 
-async def test_the_breaker_opens_and_closes_by_itself(
-    vectors: Vectors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C27: after three failures a dead store is not asked any more, and a probe finds it when it is back."""
+async def test_the_breaker_opens_and_closes_by_itself(vectors: Vectors) -> None:
+    """C27: after three failures no request asks a dead store; a probe finds it when it is back."""
     await furnished(vectors)
     vectors.index.error = VectorStoreUnavailable("down")
     for _ in range(3):
         await vectors.ask("sill")
-    asked = vectors.index.searches
+    asked = len(vectors.index.limits)
     for _ in range(20):
         assert (await vectors.ask("sill")).vector.reason == Reason.STORE_UNAVAILABLE
-    assert vectors.index.searches == asked
+    assert set(vectors.index.limits[asked:]) <= {PROBE_LIMIT}
     vectors.index.error = None
-    now = time.monotonic()
-    monkeypatch.setattr("service.search.vector_arm.time.monotonic", lambda: now + 60.0)
-    assert (await vectors.ask("sill")).vector.state is ArmState.RAN
+    await recovered(vectors)
+
+
+async def test_a_deadline_is_paid_once(vectors: Vectors) -> None:
+    """C27: after one call that ran out of time no other waits for the store; nobody's request is the probe."""
+    await furnished(vectors)
+    vectors.index.delay = 30.0
+    assert (await vectors.ask("sill", budget=0.2)).vector.reason == Reason.STORE_TIMEOUT
+    asked, encoded = len(vectors.index.limits), vectors.encoder.queries
+    for _ in range(20):
+        answer = await vectors.ask("sill")
+        assert answer.vector == VectorArm(ArmState.DEGRADED, Reason.STORE_TIMEOUT)
+    assert set(vectors.index.limits[asked:]) <= {PROBE_LIMIT}
+    assert vectors.encoder.queries == encoded  # nothing is encoded for a store that is not asked
+    vectors.index.delay = 0.0
+    await recovered(vectors)
+
+
+async def test_a_restless_encoder_is_left_alone(vectors: Vectors) -> None:
+    """C27: an encoder that always fails is not asked by requests either, and is back by itself."""
+    await furnished(vectors)
+    vectors.encoder.fails = True
+    for _ in range(3):
+        await vectors.ask("sill")
+    searches = vectors.index.searches
+    for _ in range(20):
+        assert (await vectors.ask("sill")).vector.reason == Reason.ENCODE_ERROR
+    assert vectors.index.searches == searches
+    vectors.encoder.fails = False
+    await recovered(vectors)
+
+
+async def test_no_snapshot_waits_for_the_encoder(vectors: Vectors) -> None:
+    """U20: more requests than the database has connections for readers can wait for one slow encoder."""
+    await furnished(vectors)
+    vectors.encoder.hangs = True
+    waiting = [asyncio.create_task(vectors.ask("sill", budget=GENEROUS_S)) for _ in range(40)]
+    await asyncio.sleep(0.2)
+    assert ids(await vectors.lexically("sill"))
+    vectors.encoder.hangs = False
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+
+
+async def recovered(vectors: Vectors) -> None:
+    """Wait until vectors take part again."""
+    with anyio.fail_after(GENEROUS_S):
+        while (await vectors.ask("sill")).vector.state is not ArmState.RAN:  # noqa: ASYNC110 - the arm tells nobody
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE, ItemId
 from service.ports.embedding import CollectionRole, EncoderFailed
 from service.ports.vectors import PointKey, VectorPoint, point_id
+from service.search.degradation import Reason
 from service.search.request import ArmState
-from service.search.vector_arm import Reason
 from tests.builders import capture, ids, store
 from tests.vector_arm.parts import KilledHere, Vectors, WordEncoder
 

@@ -20,6 +20,7 @@ from service.surfaces.http.parts import DEPENDENCIES
 from service.surfaces.http.problems import EXCEPTION_HANDLERS
 from service.surfaces.http.queue import Limits
 from service.surfaces.http.requests import StrictRequest, refuse_unknown_query
+from service.surfaces.http.tracing import Traced
 
 _ROUTES = [
     retrieval.retrieve,
@@ -63,7 +64,8 @@ def create_app(settings: Settings) -> Litestar:
         logging_config=None,
     )
     app.state.leaving = Leaving(draining_of(app.state))
-    app.asgi_handler = app.state.gate = Gate(app.asgi_handler, metrics, _limits(settings), app.state.leaving)
+    app.state.gate = Gate(app.asgi_handler, metrics, _limits(settings), app.state.leaving)
+    app.asgi_handler = Traced(app.state.gate, app.state)
     return app
 
 

@@ -17,8 +17,8 @@ from prometheus_client.registry import Collector
 
 from service.core.rollout import RolloutDecision
 from service.ports.lexical import CandidateSource
+from service.search.degradation import Reason
 from service.search.request import Answer, ArmState
-from service.search.vector_arm import Reason
 from service.surfaces.http.metric_families import Readings, families
 
 LATENCY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

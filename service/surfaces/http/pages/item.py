@@ -1,7 +1,6 @@
 """An item's page: the whole document, where it comes from, and what took its place."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from typing import Final
 
@@ -13,7 +12,7 @@ from service.surfaces.http.access import FOR_PAGES, READS, Asking
 from service.surfaces.http.pages.citing import Cited, cited
 from service.surfaces.http.pages.rendering import page
 from service.surfaces.http.pages.results import facet_names, item_path
-from service.surfaces.http.pages.visit import PageRequest, visit_of
+from service.surfaces.http.pages.visit import PageRequest, Visit, visit_of
 from service.surfaces.http.parts import App
 from service.surfaces.readings import item_not_found, known_id
 
@@ -46,6 +45,15 @@ class TagRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some passages in their order, and the addresses of those before and after."""
+
+    passages: tuple[PassageText, ...]
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ItemView:
     """An item. `current_path` leads to the version that is searched, where there is one and it is not this."""
 
@@ -53,12 +61,9 @@ class ItemView:
     cited: Cited
     standing: ChainLink
     current_path: str | None
-    retired_at: datetime | None
     chain: tuple[ChainLink, ...]
-    passages: tuple[PassageText, ...]
+    stretch: Stretch
     passage_count: int
-    before: str | None
-    after: str | None
     tags: tuple[TagRow, ...]
     resource_types: tuple[str, ...]
 
@@ -77,28 +82,32 @@ async def item_page(
         tags = await snapshot.tags(access.workspace, known, None, None, TAGS_SHOWN)
         vocabulary = await snapshot.vocabulary(access.workspace) if tags else Vocabulary()
     visit = visit_of(request, access)
-    path = item_path(item_id)
-    first = _first(request.query_params.get(FROM, ""), len(item.passages))
-    shown = _bounded(item.passages[first:])
-    end = first + len(shown)
+    stretch = _stretch(item, request.query_params.get(FROM, ""), visit)
     links = tuple(_link(one, item) for one in chain[-CHAIN_SHOWN:])
     head = links[-1]
-    before = None if first == 0 else visit.href(path, ((FROM, str(max(0, first - PASSAGES_SHOWN))),))
     view = ItemView(
         item_id=item_id,
         cited=cited(item.provenance),
         standing=_link(item, item),
         current_path=head.path if head.mood == "current" and not head.is_this else None,
-        retired_at=item.retired_at,
         chain=links if len(links) > 1 else (),
-        passages=shown,
+        stretch=stretch,
         passage_count=len(item.passages),
-        before=before,
-        after=None if end == len(item.passages) else visit.href(path, ((FROM, str(end)),)),
         tags=tuple(_tag(tag, vocabulary) for tag in tags),
         resource_types=item.provenance.resource_types or (),
     )
     return page("item.html", visit, view)
+
+
+def _stretch(item: Item, wanted: str, visit: Visit) -> Stretch:
+    """The passages that a page of the item shows."""
+    path = item_path(item.provenance.item_id)
+    first = _first(wanted, len(item.passages))
+    shown = _bounded(item.passages[first:])
+    end = first + len(shown)
+    before = visit.href(path, ((FROM, str(max(0, first - PASSAGES_SHOWN))),)) if first else None
+    after = visit.href(path, ((FROM, str(end)),)) if end < len(item.passages) else None
+    return Stretch(shown, before, after)
 
 
 def _first(text: str, count: int) -> int:

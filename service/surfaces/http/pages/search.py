@@ -8,11 +8,14 @@ from litestar import Response, get
 
 from service.bootstrap import Application
 from service.core.access import Access
+from service.core.fusion import FusionMethod
+from service.core.tokenize import QueryTerm
 from service.errors import InvalidInput
 from service.ingest.vocabulary import get_vocabulary
 from service.model import ContentType, Vocabulary, Workspace
 from service.search.request import Answer, Arms, Explain, RetrieveOptions, Subject
 from service.search.subjects import resolve
+from service.settings import Settings
 from service.surfaces.envelope import retrieval_out
 from service.surfaces.http.access import FOR_PAGES, READS, Asking, Caller
 from service.surfaces.http.metrics import Metrics
@@ -78,6 +81,16 @@ class _Question:
     vocabulary: Vocabulary
 
 
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """An answer, side by side with another where that was asked for, and how its hits are shown."""
+
+    answer: Answer
+    comparison: Comparison | None
+    reader: Reader
+    terms: tuple[QueryTerm, ...]
+
+
 @get(SEARCH_PATH, opt={**READS, FOR_PAGES: True})
 async def search_page(
     request: PageRequest, application: App, access: Asking, caller: Caller, metrics: Counted
@@ -85,32 +98,36 @@ async def search_page(
     """The form, and the answer to what it holds."""
     form = SearchForm.of(request.query_params)
     visit = visit_of(request, access)
-    needs_vocabulary = form.by is not By.QUERY
-    vocabulary = (
-        await get_vocabulary(application.store, access.workspace) if needs_vocabulary else Vocabulary()
-    )
-    place = Place(site_of(request), access, application.settings.workspace)
+    vocabulary = Vocabulary()
+    if form.by is not By.QUERY:
+        vocabulary = await get_vocabulary(application.store, access.workspace)
     found, problem = None, None
     try:
         subject, options = form.subject(), form.options(access, caller)
         if subject is not None:
+            place = Place(site_of(request), access, application.settings.workspace)
             question = _Question(form, subject, options, place, vocabulary)
             found = await _found(application, metrics, question, visit)
     except InvalidInput as error:
         problem = problem_of(error)
+    has_hits = found is not None and bool(found.hits)
     view = SearchView(
         form=form,
-        tabs=tuple(
-            (name, visit.href(SEARCH_PATH, form.by_way(by).parameters()), by is form.by)
-            for by, name in ((By.QUERY, "Query"), (By.SYSTEM, "System"), (By.SELECTION, "Selection"))
-        ),
+        tabs=_tabs(form, visit),
         content_types=tuple(kind.value for kind in ContentType),
         choices=choices_of(vocabulary, form),
-        is_empty_workspace=await _is_empty(application, access) if not (found and found.hits) else False,
+        is_empty_workspace=not has_hits and await _is_empty(application, access),
         found=found,
         problem=problem,
     )
     return page("search.html", visit, view, status=200 if problem is None else problem.status)
+
+
+def _tabs(form: SearchForm, visit: Visit) -> tuple[tuple[str, str, bool], ...]:
+    """Each way to ask: its name, its address, and whether it is the form's."""
+    return tuple(
+        (by.value, visit.href(SEARCH_PATH, form.by_way(by).parameters()), by is form.by) for by in By
+    )
 
 
 async def _found(application: Application, metrics: Metrics, question: _Question, visit: Visit) -> Found:
@@ -118,47 +135,51 @@ async def _found(application: Application, metrics: Metrics, question: _Question
     form, subject, options = question.form, question.subject, question.options
     async with application.store.snapshot() as snapshot:
         terms = (await resolve(snapshot, options.workspace, subject)).terms
-    shown = partial(hit_of, Reader(Marker(terms), facet_names(question.vocabulary), form.is_explained))
-    comparison = None
+    reader = Reader(Marker(terms), facet_names(question.vocabulary), form.is_explained)
     if form.is_comparison:
         both = await both_ways(application.retriever, subject, options)
-        answer, comparison = both.hybrid, compared(both, shown)
-    else:
-        answer = await application.retriever.retrieve(subject, options)
-        if options.arms is Arms.BY_FLAG:  # what an operator forces says nothing of the rollout
-            metrics.retrieved(answer)
-    start = first_rank(subject, options)
-    default = Workspace(application.settings.workspace)
+        comparison = compared(both, partial(hit_of, reader))
+        return _told(application, question, visit, _Answered(both.hybrid, comparison, reader, terms))
+    answer = await application.retriever.retrieve(subject, options)
+    if options.arms is Arms.BY_FLAG:  # what an operator forces says nothing of the rollout
+        metrics.retrieved(answer)
+    return _told(application, question, visit, _Answered(answer, None, reader, terms))
+
+
+def _told(application: Application, question: _Question, visit: Visit, answered: _Answered) -> Found:
+    """An answer as the page shows it."""
+    form, options, answer = question.form, question.options, answered.answer
     stated = options if form.is_explained else replace(options, explain=Explain.OFF)
-    step = retrieval_out(answer, subject, stated, default).next_action
-    has_after = answer.next_cursor is not None and comparison is None
+    default = Workspace(application.settings.workspace)
+    step = retrieval_out(answer, question.subject, stated, default).next_action
+    cursor = None if answered.comparison else answer.next_cursor
+    first = first_rank(question.subject, options)
     return Found(
         arms=(lexical_told(answer.lexical), vector_told(answer.vector)),
-        hits=tuple(shown(one, rank) for rank, one in enumerate(answer.results, start=start)),
-        comparison=comparison,
-        terms=tuple(term.text for term in terms),
-        fusion=_fusion(answer, application.settings.fusion_lexical_weight),
+        hits=tuple(hit_of(answered.reader, one, rank) for rank, one in enumerate(answer.results, first)),
+        comparison=answered.comparison,
+        terms=tuple(term.text for term in answered.terms),
+        fusion=_fusion(answer, application.settings),
         notices=_notices(answer, question),
-        same=same_request(subject, stated, question.place),
+        same=same_request(question.subject, stated, question.place),
         then=next_commands(step, question.place),
         then_name=_WHAT_NEXT.get(step.do, step.do.replace("_", " ")),
-        after=visit.href(SEARCH_PATH, form.at(answer.next_cursor or "").parameters()) if has_after else None,
+        after=visit.href(SEARCH_PATH, form.at(cursor).parameters()) if cursor else None,
         start=visit.href(SEARCH_PATH, form.at("").parameters()) if form.cursor else None,
     )
 
 
-def _fusion(answer: Answer, configured: float) -> str:
+def _fusion(answer: Answer, settings: Settings) -> str:
     """How the page's arms were fused; '' where they were not."""
     explained = answer.results[0].explain if answer.results else None
     if explained is None or not explained.fusion:
         return ""
     k, lexical, vector = (explained.fusion[name] for name in ("k", "lexical_weight", "vector_weight"))
-    follows = (
-        f" (of {configured:g}: it follows how much of the query the best lexical passages hold)"
-        if 0.0 < lexical < configured
-        else ""
-    )
-    return f"Fused by rank with k = {k:g}, lexical weight {lexical:.3g}{follows}, vector weight {vector:.3g}."
+    configured, follows = settings.fusion_lexical_weight, ""
+    if 0.0 < lexical < configured:
+        follows = f" (of {configured:g}: it follows how much of the query the best lexical passages hold)"
+    how = "by score" if settings.fusion_method == FusionMethod.CONVEX else f"by rank with k = {k:g}"
+    return f"Fused {how}, lexical weight {lexical:.3g}{follows}, vector weight {vector:.3g}."
 
 
 def _notices(answer: Answer, question: _Question) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.core.rollout import FlagKind, FlagState
+from service.search.degradation import Reason
 from service.search.request import LexicalArm, VectorArm
-from service.search.vector_arm import Reason
 
 _RAN: Final = "ran"
 
