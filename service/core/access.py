@@ -50,11 +50,12 @@ class Access:
     scopes: frozenset[KeyScope]
     key_id: str | None = None
     name: str = ""
+    reaches_all: bool = True  # whether it reaches every workspace
 
     @property
     def is_operator(self) -> bool:
-        """Whether what concerns the whole instance may be told."""
-        return KeyScope.OPERATE in self.scopes
+        """Whether what concerns every workspace may be told."""
+        return self.reaches_all and KeyScope.OPERATE in self.scopes
 
     def require(self, scope: KeyScope) -> None:
         """Raises Forbidden without the scope."""
@@ -112,7 +113,7 @@ def grant(key: ApiKey, asked: str | None, default: Workspace) -> Access:
         workspace = default
     if not key.workspaces & {workspace, EVERY_WORKSPACE}:
         raise Forbidden("the key does not reach this workspace; name one of its own")
-    return Access(workspace, key.scopes, key.key_id, key.name)
+    return Access(workspace, key.scopes, key.key_id, key.name, EVERY_WORKSPACE in key.workspaces)
 
 
 @dataclass(slots=True)

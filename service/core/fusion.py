@@ -57,18 +57,14 @@ def blend_vector_scores(
     """
     lexical_ranks = _ranks(lexical)
     vector_ranks = _ranks(vector)
-    fused = [
-        Fused(
-            item_id=key[0],
-            seq=key[1],
-            score=contribution(lexical_ranks.get(key), settings.lexical_weight, settings.k)
-            + contribution(vector_ranks.get(key), settings.vector_weight, settings.k),
-            lexical_rank=lexical_ranks.get(key),
-            vector_rank=vector_ranks.get(key),
+    fused = []
+    for key in dict.fromkeys([*lexical, *vector]):
+        lexical_rank, vector_rank = lexical_ranks.get(key), vector_ranks.get(key)
+        score = contribution(lexical_rank, settings.lexical_weight, settings.k) + contribution(
+            vector_rank, settings.vector_weight, settings.k
         )
-        for key in dict.fromkeys([*lexical, *vector])
-    ]
-    fused = [passage for passage in fused if passage.score > 0.0]
+        if score > 0.0:
+            fused.append(Fused(*key, score, lexical_rank, vector_rank))
     fused.sort(key=lambda passage: rank_key(passage.score, passage.item_id, passage.seq))
     return fused
 

@@ -135,11 +135,12 @@ class _Scorer:
             self._titles[passage.title] = in_title
         body, heading, total = passage.body, passage.heading, 0.0
         for (needle, inner, idf), titled in zip(self._needles, in_title, strict=True):
-            count = _count(body, needle, inner)
-            part = saturation(count, passage.length, self._mean_length) if count else 0.0
+            part = 0.0
+            if needle in body:
+                part = saturation(_count(body, needle, inner), passage.length, self._mean_length)
             if titled:
                 part += TITLE_BOOST
-            if heading and _count(heading, needle, inner):
+            if needle in heading and _count(heading, needle, inner):
                 part += HEADING_BOOST
             total += idf * part
         return total
@@ -173,5 +174,10 @@ def rank_passages(
         score = scorer.score(passage) + boosts.get(passage.item_id, 0.0)
         if score > 0.0:
             ranked.append(Ranked(passage.item_id, passage.seq, score))
-    ranked.sort(key=lambda r: rank_key(r.score, r.item_id, r.seq))
+    ranked.sort(key=place_of)
     return ranked
+
+
+def place_of(ranked: Ranked) -> tuple[float, ItemId, int]:
+    """A passage's place in the total order."""
+    return rank_key(ranked.score, ranked.item_id, ranked.seq)

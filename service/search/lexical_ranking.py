@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from service.core.order import rank_key
-from service.core.scoring import Ranked, WeightedTerm, rank_passages, weigh_terms
+from service.core.scoring import Ranked, WeightedTerm, place_of, rank_passages, weigh_terms
 from service.model import ContentType, ItemId, Workspace
 from service.ports.lexical import CandidatePool, LexicalView
 from service.ports.store import Candidate, ReadSnapshot
@@ -44,7 +44,7 @@ class LexicalRanking:
         """Score candidates that were not scored yet and put them in their places."""
         scored = rank_passages([c.passage for c in found], self.terms, self.mean_length, boosts)
         self.candidates.update({(c.passage.item_id, c.passage.seq): c for c in found})
-        self.ranked = sorted([*self.ranked, *scored], key=lambda r: rank_key(r.score, r.item_id, r.seq))
+        self.ranked = sorted([*self.ranked, *scored], key=place_of) if self.ranked else scored
 
     def is_certain(self, needed: int, ceiling: float, lifted_to: Place | None = None) -> bool:
         """Whether nothing that was not scored can stand among the first `needed`.

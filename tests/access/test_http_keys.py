@@ -8,9 +8,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 from litestar.testing import AsyncTestClient
 
-from service.core.access import EVERY_WORKSPACE, KeyScope
+from service.adapters.sql.keys import SqlKeyLedger
+from service.core.access import EVERY_WORKSPACE, ApiKey, KeyScope
 from service.ingest import keys as keys_module
-from service.ports.keys import KeyLedger
 from service.settings import Settings
 from service.surfaces.http.access import NEEDS
 from service.surfaces.http.app import create_app
@@ -64,7 +64,8 @@ async def test_a_route_and_the_keys(locked: Locked, method: str, path: str, need
     assert answer.headers["www-authenticate"].startswith("Bearer")
     others = await locked.headers("default", scopes=frozenset(KeyScope) - {needed})
     assert_problem(await locked.send(method, path, others), 403, "forbidden")
-    right = await locked.headers("default", scopes=frozenset({needed}))
+    reach = EVERY_WORKSPACE if path == "/metrics" else "default"
+    right = await locked.headers(reach, scopes=frozenset({needed}))
     assert (await locked.send(method, path, right)).status_code not in (401, 403)
 
 
@@ -158,7 +159,7 @@ async def test_last_use_is_noted(settings: Settings) -> None:
 async def test_the_store_is_not_asked_for_every_request(locked: Locked) -> None:
     """U20: a key is believed for two seconds; unknown keys are remembered as unknown too."""
     gatekeeper = locked.application.gatekeeper
-    counting = CountingLedger(gatekeeper._ledger)
+    counting = CountingLedger(locked.application.store.engines)
     gatekeeper._ledger = counting
     headers = await locked.headers("default")
     for _ in range(20):
@@ -167,20 +168,15 @@ async def test_the_store_is_not_asked_for_every_request(locked: Locked) -> None:
     assert counting.finds <= 8
 
 
-class CountingLedger:
+class CountingLedger(SqlKeyLedger):
     """A ledger that counts how often a key is looked up."""
 
-    def __init__(self, ledger: KeyLedger) -> None:
-        self._ledger = ledger
-        self.finds = 0
+    finds = 0
 
-    async def find(self, key_id: str) -> object:
+    async def find(self, key_id: str) -> ApiKey | None:
         """As the real one."""
         self.finds += 1
-        return await self._ledger.find(key_id)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._ledger, name)
+        return await super().find(key_id)
 
 
 async def test_a_key_with_a_rate(locked: Locked) -> None:
@@ -262,6 +258,13 @@ async def test_drills_are_for_operators(locked: Locked) -> None:
     assert (await locked.send("GET", path, operator)).status_code == 200
     wrong = {**QUERY, "force_arm": "explode"}
     assert_problem(await locked.send("POST", "/v1/retrieve", operator, wrong), 400, "invalid_input")
+
+
+async def test_metrics_tell_of_every_workspace(locked: Locked) -> None:
+    """U18: they are for an operator of all workspaces, not for one of a single workspace."""
+    assert_problem(await locked.send("GET", "/metrics", await locked.headers("default")), 403, "forbidden")
+    everywhere = await locked.headers(EVERY_WORKSPACE)
+    assert (await locked.send("GET", "/metrics", everywhere)).status_code == 200
 
 
 async def test_an_open_service_needs_no_key(sqlite_settings: Settings) -> None:

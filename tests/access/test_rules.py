@@ -88,7 +88,9 @@ def test_only_the_secret_of_a_living_key_is_good() -> None:
 def test_what_a_key_grants(workspaces: tuple[str, ...], asked: str | None, granted: str) -> None:
     """U17: the workspace asked for, else the only one, else the default."""
     access = grant(key(*workspaces), asked, DEFAULT)
-    assert access == Access(Workspace(granted), frozenset({KeyScope.READ}), "0123456789abcdef", "a key")
+    everywhere = EVERY_WORKSPACE in workspaces
+    scopes = frozenset({KeyScope.READ})
+    assert access == Access(Workspace(granted), scopes, "0123456789abcdef", "a key", everywhere)
 
 
 @pytest.mark.parametrize(("workspaces", "asked"), [(("a",), "b"), (("a", "b"), None), (("a",), "default")])

@@ -19,7 +19,6 @@ from tests.http.conftest import SteadyClient
 def test_no_such_path(steady: SteadyClient) -> None:
     """U16: a path that leads nowhere is a problem too."""
     for path in (
-        "/",
         "/v1",
         "/v1/nothing",
         "/v2/retrieve",

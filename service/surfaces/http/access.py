@@ -22,10 +22,12 @@ PAGE_WORKSPACE: Final = "workspace"  # the parameter in a page's address
 
 SCHEMA_PATH: Final = "/schema"
 NEEDS: Final = "needs"  # the name of a route's scope among its options
+EVERYWHERE: Final = "everywhere"
 FOR_PAGES: Final = "for_pages"
 READS: Final = {NEEDS: KeyScope.READ}
 WRITES: Final = {NEEDS: KeyScope.WRITE}
 OPERATES: Final = {NEEDS: KeyScope.OPERATE}
+OPERATES_ALL: Final = {NEEDS: KeyScope.OPERATE, EVERYWHERE: True}
 OPEN: Final = {NEEDS: None}  # answered to anybody: it tells nothing of any workspace
 
 Asking = NamedDependency[SkipValidation[Access]]
@@ -47,6 +49,8 @@ async def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
         return
     access = await admitted(connection, from_cookie=FOR_PAGES in handler.opt)
     access.require(needed)
+    if EVERYWHERE in handler.opt and not access.is_operator:
+        raise Forbidden("this tells of every workspace: it needs a key that reaches all of them")
 
 
 def _is_document(path: str) -> bool:

@@ -13,7 +13,7 @@ from service.errors import CitewellError, Unavailable
 from service.ingest.vector_runner import VectorStatus
 from service.model import Workspace
 from service.ports.embedding import EncoderState
-from service.surfaces.http.access import OPEN, OPERATES, Connection, admitted
+from service.surfaces.http.access import OPEN, OPERATES_ALL, Connection, admitted
 from service.surfaces.http.lifecycle import draining_of
 from service.surfaces.http.metric_families import QueueReading
 from service.surfaces.http.parts import App, Counted
@@ -114,7 +114,7 @@ async def ready(request: Connection) -> Response[ReadyOut] | Response[NotReadyOu
     summary="Prometheus metrics",
     media_type=METRICS_TEXT,
     responses=responses(),
-    opt=OPERATES,
+    opt=OPERATES_ALL,
 )
 async def metrics_page(application: App, metrics: Counted, state: State) -> bytes:
     """Requests, reads by how they were answered, how long the steps take, and the state of every part."""
