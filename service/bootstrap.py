@@ -136,7 +136,7 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
             settings=settings,
             store=store,
             lexical=lexical,
-            retriever=Retriever(told_store, told_lexical, asked, tracer),
+            retriever=Retriever(told_store, told_lexical, asked, tracer, settings.max_answer_bytes),
             capturing=Capturing(told_store, told_lexical, utc_now),
             documents=documents,
             files=FileIngest(IngestParts(told_store, told_lexical, documents, documents, utc_now)),

@@ -44,10 +44,10 @@ class Settings(BaseSettings):
         description="Requests a second that an API key may make unless it has a rate of its own; 0: no limit.",
     )
     max_in_flight: int = Field(
-        default=32, ge=1, le=10_000, description="Requests that are worked on at once; health is not counted."
+        default=8, ge=1, le=10_000, description="Requests that are worked on at once; health is not counted."
     )
     max_waiting: int = Field(
-        default=128, ge=0, le=100_000, description="Requests that wait for their turn; more are answered 503."
+        default=64, ge=0, le=100_000, description="Requests that wait for their turn; more are answered 503."
     )
     request_deadline: float = Field(
         default=10.0,
@@ -64,7 +64,8 @@ class Settings(BaseSettings):
         description="Byte budget of a page of passages; a page that reaches it ends early and goes on by cursor.",
     )
     evaluation_dir: Path | None = Field(
-        default=None, description="Folder of the evaluation report that the pages show; evaluation in DATA_DIR."
+        default=None,
+        description="Folder of the evaluation report that the pages show; evaluation in DATA_DIR.",
     )
     log_queries: bool = Field(default=False, description="Whether log lines hold what callers ask.")
     otel_endpoint: str = Field(

@@ -22,6 +22,7 @@ from service.search.request import (
 from service.surfaces import wire
 from service.surfaces.envelope import RetrievalOut, retrieval_out
 from service.surfaces.http.access import READS, Asking, Caller
+from service.surfaces.http.access_log import note_retrieval
 from service.surfaces.http.answers import SELECTION_PATH, EvidenceOut, HandOffOut, as_evidence, as_hand_off
 from service.surfaces.http.bodies import RetrieveIn, SelectionIn, ViewName, drill_of
 from service.surfaces.http.metrics import Metrics
@@ -161,6 +162,7 @@ async def _ask(
 ) -> _Asked:
     answer = await application.retriever.retrieve(subject, options)
     metrics.retrieved(answer)
+    note_retrieval(subject, answer)
     return _Asked(subject, options, answer)
 
 
