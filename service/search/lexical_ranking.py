@@ -162,7 +162,8 @@ class _Proposed:
 
     def grow(self) -> bool:
         """Look deeper next time; False at the end of what is looked at."""
-        if self.depth >= MAX_DEPTH and self.pool is not None and self.loaded >= len(self.pool.keys):
+        at_the_end = self.pool is not None and self.loaded >= len(self.pool.keys)
+        if self.loaded >= MAX_DEPTH or (self.depth >= MAX_DEPTH and at_the_end):
             return False
         self.wanted = min(self.loaded + max(self.loaded // 2, FIRST_DEPTH), MAX_DEPTH)
         if self.pool is not None and self.wanted > len(self.pool.keys):

@@ -55,7 +55,9 @@ class Rows:
 
 @dataclass(slots=True)
 class Honest:
-    """Proposes any `depth` keys it likes, ghosts and repeats among them, and says truly what it left out."""
+    """Proposes any `depth` keys it likes, ghosts and repeats among them, and says truly what it left out,
+    mostly for every beginning of its list too.
+    """
 
     rows: Rows
     statistics: TermStatistics
@@ -74,9 +76,13 @@ class Honest:
         )
         swapped = [key for key in matching if self.chance.random() < 0.9]
         keys = (swapped + [key for key in matching if key not in swapped])[:depth]
-        left_out = [scores[key] for key in matching if key not in keys]
-        ceiling = max(left_out, default=0.0) * self.chance.choice([1.0, 1.0, 1.2])
-        return CandidatePool([*keys, *keys[:2], *(-ghost for ghost in range(1, GHOSTS))], ceiling)
+        proposed = [*keys, *keys[:2], *(-ghost for ghost in range(1, GHOSTS))]
+        slack = self.chance.choice([1.0, 1.0, 1.2])
+        bounds = [
+            max((scores[key] for key in matching if key not in proposed[: n + 1]), default=0.0) * slack
+            for n in range(len(proposed))
+        ]
+        return CandidatePool(proposed, bounds[-1], bounds if self.chance.random() < 0.7 else ())
 
 
 @dataclass(frozen=True, slots=True)
