@@ -51,7 +51,7 @@ class QueryTooLong(InvalidInput):
 
 
 class InvalidCursor(InvalidInput):
-    """The cursor was not issued for this request, this workspace or this database."""
+    """The cursor was not issued for this request in this workspace, or it was altered."""
 
     code = "invalid_cursor"
     title = "Cursor does not fit this request"

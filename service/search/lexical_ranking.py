@@ -21,7 +21,7 @@ from service.search.request import ResolvedQuery
 
 FIRST_DEPTH = 64  # candidates of the first round
 GROWTH = 4  # how much deeper the index is asked once all that it proposed is loaded
-MAX_DEPTH = 50_000  # candidates after which a ranking is cut off and says so
+MAX_DEPTH = 50_000  # candidates after which a ranking is cut off and no longer `exhaustive`
 TAGGED_BOUND = 5_000  # passages of tagged items that join the pool in the first round
 LOOP_BOUND = 2_000  # passages scored at once on the event loop; more are scored on a thread
 

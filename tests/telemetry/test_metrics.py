@@ -189,7 +189,7 @@ async def test_reads_are_counted_by_decision_and_step(sqlite_settings: Settings)
         found = samples((await client.get("/metrics")).text)
     assert found["citewell_flag_decisions_total{decision=run}"] == 1.0
     assert found["citewell_vector_reads_total{reason=no_model,state=degraded}"] == 1.0
-    for step in (Step.RETRIEVE, Step.LEXICAL, Step.VECTOR, Step.PAGE, Step.TRANSACTION, Step.INDEX):
+    for step in (Step.RETRIEVE, Step.LEXICAL, Step.PAGE, Step.TRANSACTION, Step.INDEX):
         assert found[f"citewell_step_seconds_count{{step={step.value}}}"] == 1.0, step
     assert found["citewell_queue_working{work=read}"] == 0.0, "the page itself holds no place"
 

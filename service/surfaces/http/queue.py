@@ -33,8 +33,8 @@ class LaneSize:
 class Limits:
     """The bounds of one process. `deadline` is in seconds from a request's arrival; imports have none."""
 
-    in_flight: int = 32
-    waiting: int = 128
+    in_flight: int = 8
+    waiting: int = 64
     deadline: float = 10.0
     log_queries: bool = False
 

@@ -44,7 +44,7 @@ class Visit:
     @property
     def may_operate(self) -> bool:
         """Whether reports, status and single arms are shown."""
-        return self.access is not None and self.access.is_operator
+        return self.access is not None and KeyScope.OPERATE in self.access.scopes
 
     def href(self, path: str, parameters: Parameters = ()) -> str:
         """A path of this site with its parameters, in the same workspace."""
