@@ -140,7 +140,8 @@ class Gatekeeper:
     async def is_locked(self) -> bool:
         """Whether keys exist, so that requests need one. Raises StoreUnavailable."""
         if not self._locked and time.monotonic() - self._looked_at > FRESH_S:
-            self._locked = await self._ledger.has_any()
+            if await self._ledger.has_any():  # an older look that ends later unlocks nothing
+                self._locked = True
             self._looked_at = time.monotonic()
         return self._locked
 

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from service.core.breaker import Breaker, after_failed_probe, after_failure, after_success, after_timeout
 from service.search.degradation import ArmDegraded, Reason
@@ -20,24 +19,26 @@ class Circuit:
         self._probe: Probe | None = None
         self._prober: asyncio.Task[None] | None = None
 
-    @property
     def refusal(self) -> Reason | None:
-        """Why a call would be refused now; None while the circuit is closed."""
-        return self._reason if self.breaker.is_open else None
+        """Why a call would be refused now; None while the circuit is closed. An open one is being looked after."""
+        if not self.breaker.is_open:
+            return None
+        self._look_after()
+        return self._reason
 
     def check(self) -> None:
         """Raises ArmDegraded while the circuit is open."""
-        if self.breaker.is_open:
-            self._look_after()
-            raise ArmDegraded(self._reason)
+        refused = self.refusal()
+        if refused is not None:
+            raise ArmDegraded(refused)
 
     def succeeded(self) -> None:
         """The part is well."""
         if not self.breaker.is_open:  # an open circuit is closed by its prober: it knows the newest
             self.breaker = after_success(self.breaker)
 
-    def failed(self, reason: Reason, probe: Probe) -> ArmDegraded:
-        """Count a failure; once the circuit is open, `probe` is tried until it succeeds. Returns what to raise."""
+    def failed(self, reason: Reason, probe: Probe) -> None:
+        """Count a failure; once the circuit is open, `probe` is tried until it succeeds."""
         timed_out = reason in (Reason.STORE_TIMEOUT, Reason.ENCODE_TIMEOUT)
         count = after_timeout if timed_out else after_failure
         if not self.breaker.is_open:
@@ -46,14 +47,17 @@ class Circuit:
             self._probe = probe
         if self.breaker.is_open:
             self._look_after()
-        return ArmDegraded(reason)
+
+    def stop(self) -> None:
+        """Stop probing, without waiting for the prober's end."""
+        if self._prober is not None:
+            self._prober.cancel()
 
     async def close(self) -> None:
         """Stop probing."""
         if self._prober is not None:
             self._prober.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._prober
+            await asyncio.wait({self._prober})
 
     def _look_after(self) -> None:
         """Have the part probed, unless that is being done: a prober that ended by a defect is replaced."""
@@ -67,6 +71,8 @@ class Circuit:
                 await probe()
             except ArmDegraded as degraded:
                 self._reason = degraded.reason
+                self.breaker = after_failed_probe(self.breaker, time.monotonic())
+            except Exception:  # noqa: BLE001 - where the arm degrades: a defect in a probe must not keep it shut
                 self.breaker = after_failed_probe(self.breaker, time.monotonic())
             else:
                 self.breaker = after_success(self.breaker)

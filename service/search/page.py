@@ -128,6 +128,7 @@ def nothing_found(corpus: int, start: Position | None, vector: VectorArm) -> Ans
         lexical=LexicalArm(ArmState.RAN, CandidateSource.INDEX.value),
         vector=vector,
         corpus_changed=start is not None and start.corpus_seq != corpus,
+        ranking_changed=start is not None and start.ranking != LEXICAL,
     )
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from service.core.breaker import Breaker
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 POINTER_TTL_S = 1.0  # how long a switch of collections may go unnoticed
 ROUND_GROWTH = 4
 SPARE = 8  # one candidate in so many may be stale or a second window before another round is needed
+FAIR_SHARE_S = 0.05  # a part that had less than this before the deadline is not blamed for missing it
 PROBE_S = 2.0  # how long a probe waits: nobody waits for it
 
 
@@ -62,6 +64,14 @@ class VectorRequest:
     deadline: float
     drill: Drill | None = None
     tracer: Tracer = UNTRACED
+
+    def blames(self, reason: Reason, began: float) -> bool:
+        """Whether a failure says something of the part that was asked at `began`: not where it had no time left,
+        and never in a drill.
+        """
+        if self.drill is not None:
+            return False
+        return reason not in _TIMEOUTS or self.deadline - began >= FAIR_SHARE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,10 @@ class VectorArm:
     def switch(self, encoder: Encoder) -> None:
         """Encode and search with another model from the next request on."""
         self._encoder = encoder
+        for circuit in (self._encoding, self._store):  # what they know is about the other model
+            circuit.stop()
         self._encoding = Circuit(Reason.ENCODE_ERROR)
+        self._store = Circuit(Reason.STORE_UNAVAILABLE)
         self._looked_at = float("-inf")
 
     async def close(self) -> None:
@@ -114,7 +127,7 @@ class VectorArm:
         """Why a request would get no answer, as far as that is known without waiting; None if it may get one."""
         if drill is not None and drill.kind in _REFUSED_DRILLS:
             return _REFUSED_DRILLS[drill.kind]
-        return _NOT_READY.get(self._encoder.state) or self._encoding.refusal or self._store.refusal
+        return _NOT_READY.get(self._encoder.state) or self._encoding.refusal() or self._store.refusal()
 
     async def encode(self, request: VectorRequest) -> EncodedQuery:
         """The query's vector and the collection to search. Raises ArmDegraded."""
@@ -124,7 +137,7 @@ class VectorArm:
         if request.drill is not None:
             async with _before(request.deadline, Reason.STORE_TIMEOUT):
                 await asyncio.sleep(request.drill.delay)
-        collection = await self._collection(request)
+        collection = await self._collection(request.deadline)
         with request.tracer.span(Step.ENCODE):
             return EncodedQuery(request, collection, await self._encoded(request))
 
@@ -138,21 +151,20 @@ class VectorArm:
         return nearest
 
     async def search(
-        self, collection: KnownCollection, query: VectorQuery, deadline: float
+        self, collection: KnownCollection, query: VectorQuery, request: VectorRequest
     ) -> tuple[Hit, ...]:
-        """One search behind the circuit. Raises ArmDegraded."""
-        self._store.check()
+        """One search behind the circuit, until the request's deadline. Raises ArmDegraded."""
+        circuit, began = self._store, time.monotonic()
+        circuit.check()
         try:
-            hits = await self._searched(collection, query, deadline)
+            hits = await self._searched(collection, query, request.deadline)
         except ArmDegraded as degraded:
             if degraded.reason is Reason.NO_VECTORS:  # the store is well: the collection is about to be begun
-                self._store.succeeded()
-                raise
-            probed = replace(query, limit=1)
-            raise self._store.failed(
-                degraded.reason, lambda: self._probe_store(collection, probed)
-            ) from degraded
-        self._store.succeeded()
+                circuit.succeeded()
+            elif request.blames(degraded.reason, began):
+                circuit.failed(degraded.reason, partial(self._probe_store, replace(query, limit=1)))
+            raise
+        circuit.succeeded()
         return hits
 
     async def _searched(
@@ -168,13 +180,15 @@ class VectorArm:
         except VectorStoreError as error:
             raise ArmDegraded(_REASONS[error.reason]) from error
 
-    async def _probe_store(self, collection: KnownCollection, query: VectorQuery) -> None:
+    async def _probe_store(self, query: VectorQuery) -> None:
+        """Search what a request would search now: the collection that failed may have been replaced."""
+        deadline = time.monotonic() + PROBE_S
         with _no_vectors_is_well():
-            await self._searched(collection, query, time.monotonic() + PROBE_S)
+            await self._searched(await self._collection(deadline), query, deadline)
 
-    async def _collection(self, request: VectorRequest) -> KnownCollection:
+    async def _collection(self, deadline: float) -> KnownCollection:
         try:
-            async with _before(request.deadline, Reason.STORE_TIMEOUT):
+            async with _before(deadline, Reason.STORE_TIMEOUT):
                 await self._look_up()
         except Unavailable as error:
             raise ArmDegraded(Reason.STORE_UNAVAILABLE) from error
@@ -193,11 +207,14 @@ class VectorArm:
                 self._looked_at = time.monotonic()
 
     async def _encoded(self, request: VectorRequest) -> Float32Array:
+        circuit, began = self._encoding, time.monotonic()
         try:
             vector = await self._vector(request.text, request.workspace, request.deadline)
         except ArmDegraded as degraded:
-            raise self._encoding.failed(degraded.reason, self._probe_encoder) from degraded
-        self._encoding.succeeded()
+            if request.blames(degraded.reason, began):
+                circuit.failed(degraded.reason, self._probe_encoder)
+            raise
+        circuit.succeeded()
         return vector
 
     async def _vector(self, text: str, workspace: Workspace, deadline: float) -> Float32Array:
@@ -230,7 +247,7 @@ class Nearest:
         """The nearest `limit` points. Raises ArmDegraded."""
         query = VectorQuery(self._vector, self._request.workspace, self._request.content_type, limit)
         with self._request.tracer.span(Step.VECTOR_SEARCH) as span:
-            found = await self._arm.search(self._collection, query, self._request.deadline)
+            found = await self._arm.search(self._collection, query, self._request)
             span.note("hits", len(found))
         self.rounds += 1
         self._limit = limit
@@ -265,6 +282,7 @@ async def _before(deadline: float, reason: Reason) -> AsyncIterator[None]:
         raise ArmDegraded(reason) from error
 
 
+_TIMEOUTS = (Reason.STORE_TIMEOUT, Reason.ENCODE_TIMEOUT)
 _REFUSED_DRILLS = {DrillKind.OFF: Reason.FORCED_OFF, DrillKind.ERROR: Reason.STORE_ERROR}
 _NOT_READY = {
     EncoderState.LOADING: Reason.MODEL_LOADING,
@@ -281,9 +299,9 @@ _REASONS = {
 
 @contextmanager
 def _no_vectors_is_well() -> Iterator[None]:
-    """A store that says that it has no such collection is well."""
+    """A store that answers is well; that there is nothing to search has a reason of its own."""
     try:
         yield
     except ArmDegraded as degraded:
-        if degraded.reason is not Reason.NO_VECTORS:
+        if degraded.reason not in (Reason.NO_VECTORS, Reason.FINGERPRINT_MISMATCH):
             raise

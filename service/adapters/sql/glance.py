@@ -4,16 +4,16 @@ A single statement is its own snapshot: it brings the change-log sequence, what 
 answer shows. A transaction would be two statements more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from sqlalchemy import BindParameter, Dialect, Select, bindparam, or_, select, true
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from service.adapters.sql import rows, schema
-from service.adapters.sql.driver import DriverStatement, Raw, among_keys, driver_errors, listed
-from service.adapters.sql.live_rows import JOINED, LIVE, SHOWN, newest_number, own_workspace, presentable
+from service.adapters.sql.driver import DriverStatement, Raw, driver_errors, listed
+from service.adapters.sql.live_rows import LIVE, SHOWN, Wanted, newest_number, own_workspace, presentable
 from service.model import ContentType, Workspace
 from service.ports.store import Glance, GlanceRow, PresentablePassage
 
@@ -50,8 +50,10 @@ class GlanceReader:
         }
         try:
             async with self._engine.connect() as connection:
-                found = await self._statement.run(connection, values)
+                found = await self._told(connection, values)
         except self._errors:
+            return None
+        if found is None:
             return None
         return Glance(
             seq=cast("int", found[0][0]),
@@ -63,18 +65,27 @@ class GlanceReader:
             ],
         )
 
+    async def _told(self, connection: AsyncConnection, values: Mapping[str, object]) -> Sequence[Raw] | None:
+        """The rows; None, and never again this connection, when the driver refuses."""
+        try:
+            return await self._statement.run(connection, values)
+        except self._errors:  # the pool does not see the driver's own errors, and would lend it again
+            await connection.invalidate()
+            return None
+
 
 def _statement(dialect: Dialect) -> Select[tuple[object, ...]]:
     workspace: BindParameter[object] = bindparam("workspace")
     kind = bindparam("content_type", type_=schema.items.c.content_type.type)
+    wanted = Wanted.of(dialect)
+    columns = wanted.columns((*rows.CANDIDATE_COLUMNS, *SHOWN))
     found = (
-        select(*rows.CANDIDATE_COLUMNS, *(column.label(f"shown_{column.name}") for column in SHOWN))
-        .select_from(JOINED)
+        select(*(column.label(f"column_{place}") for place, column in enumerate(columns)))
+        .select_from(wanted.joined)
         .where(
-            among_keys(dialect),
+            wanted.is_wanted,
             own_workspace == workspace,
             LIVE,
-            schema.passages.c.scorable,
             or_(kind.is_(None), schema.items.c.content_type == kind),
         )
         .subquery()

@@ -84,6 +84,7 @@ change_log = Table(
     Column("at", UtcDateTime, nullable=False),
     Column("number", Key, nullable=False, server_default="0"),  # counts the workspace's own changes from 1
     Index(None, "workspace", "seq"),
+    Index(None, "workspace", "number"),
 )
 
 items = Table(

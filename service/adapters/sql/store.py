@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from service.adapters.sql import rows, schema
 from service.adapters.sql.engine import Engines, begin
@@ -68,6 +68,13 @@ class SqlStore:
         """The newest committed sequence number."""
         async with begin(self._engines.feed) as connection:
             return int((await connection.execute(select(schema.counter.c.seq))).scalar_one())
+
+    async def behind(self, workspace: Workspace, seq: int) -> int:
+        """How many of the workspace's own changes come after a sequence number."""
+        log = schema.change_log.c
+        statement = select(func.count()).where(log.workspace == workspace, log.seq > seq)
+        async with begin(self._engines.feed) as connection:
+            return int((await connection.execute(statement)).scalar_one())
 
     async def database_id(self) -> str:
         """A name that no other database has."""

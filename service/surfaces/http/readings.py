@@ -6,6 +6,7 @@ from typing import Final
 from service.bootstrap import Application
 from service.errors import Unavailable
 from service.ingest.vector_runner import VectorStatus, vector_status
+from service.model import Workspace
 from service.surfaces.http.metric_families import IndexReading, QueueReading, Readings, VectorReadings
 
 PATIENCE_S: Final = 2.0  # how long a health check waits for the store
@@ -13,7 +14,7 @@ PATIENCE_S: Final = 2.0  # how long a health check waits for the store
 
 async def read_parts(application: Application, queue: QueueReading | None) -> Readings:
     """Every part as it is now. Never raises: what does not answer in time is unknown."""
-    head, status = await asyncio.gather(_head(application), status_of_vectors(application))
+    status = await status_of_vectors(application)
     parts = application.vectors
     return Readings(
         indexes=[
@@ -21,7 +22,7 @@ async def read_parts(application: Application, queue: QueueReading | None) -> Re
                 workspace=shard.workspace,
                 documents=shard.documents,
                 rebuilds=shard.rebuilds,
-                lag=None if head is None or shard.applied is None else max(0, head - shard.applied),
+                lag=await _behind(application, shard.workspace, shard.applied),
             )
             for shard in application.lexical.status().values()
         ],
@@ -50,10 +51,12 @@ async def status_of_vectors(application: Application) -> VectorStatus | None:
         return None
 
 
-async def _head(application: Application) -> int | None:
-    """The store's newest sequence number, or None while it does not answer."""
+async def _behind(application: Application, workspace: Workspace, applied: int | None) -> int | None:
+    """How many of a workspace's own changes its index lacks, or None while the store does not answer."""
+    if applied is None:
+        return None
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await application.store.head()
+            return await application.store.behind(workspace, applied)
     except (Unavailable, TimeoutError):
         return None

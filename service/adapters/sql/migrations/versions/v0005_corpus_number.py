@@ -23,8 +23,10 @@ def upgrade() -> None:
         "(PARTITION BY workspace ORDER BY seq) AS number FROM change_log) AS numbered "
         "WHERE numbered.seq = change_log.seq"
     )
+    op.create_index("ix_change_log_workspace_number", "change_log", ["workspace", "number"])
 
 
 def downgrade() -> None:
     """Drop the column."""
+    op.drop_index("ix_change_log_workspace_number", "change_log")
     op.drop_column("change_log", "number")
