@@ -30,7 +30,7 @@ from eval.bench.ready import Drawn, House, ReadyEncoder, ask, collection_of, edg
 from service.core.breaker import FAILURES
 from service.ingest.vectors import VectorWorker
 from service.model import DEFAULT_WORKSPACE
-from service.ports.vectors import CollectionName, Hit, VectorQuery, VectorSearch
+from service.ports.vectors import VectorSearch
 from service.search.request import Arms, ArmState, ByQuery, RetrieveOptions
 from service.search.retrieve import Retriever
 
@@ -50,26 +50,10 @@ class Size:
 
 
 @dataclass(slots=True)
-class Watched:
-    """A store, and how often it was asked: a request that asked it once the breaker was open was a probe."""
-
-    real: VectorSearch
-    searches: int = 0
-
-    async def search(
-        self, collection: CollectionName, query: VectorQuery, deadline: float
-    ) -> tuple[Hit, ...]:
-        """As the real one."""
-        self.searches += 1
-        return await self.real.search(collection, query, deadline)
-
-
-@dataclass(slots=True)
 class Added:
     """Seconds that requests took beyond the lexical answer to the same query."""
 
     failing: list[list[float]] = field(default_factory=lambda: [[] for _ in range(FAILURES)])
-    probing: list[float] = field(default_factory=list)
     open: list[float] = field(default_factory=list)
     lexical: list[float] = field(default_factory=list)
     ran: int = 0
@@ -77,10 +61,10 @@ class Added:
     def figures(self) -> Figures:
         """Medians in milliseconds."""
         rows = {f"request {number}": each for number, each in enumerate(self.failing, start=1)}
-        rows |= {"open": self.open, "probe": self.probing, "lexical answer": self.lexical}
+        rows |= {"open": self.open, "lexical answer": self.lexical}
         medians = {f"{name} ms": float(np.median(row)) * 1e3 for name, row in rows.items() if row}
         tail = float(np.percentile(self.open, 95)) * 1e3 if self.open else 0.0
-        return medians | {"open p95 ms": tail, "probes": len(self.probing), "answers with vectors": self.ran}
+        return medians | {"open p95 ms": tail, "answers with vectors": self.ran}
 
 
 async def seconds(retriever: Retriever, text: str, arms: Arms) -> tuple[float, ArmState]:
@@ -103,22 +87,19 @@ async def both(retriever: Retriever, text: str, number: int) -> tuple[float, flo
 
 async def one_repeat(house: House, store: VectorSearch, asked: Sequence[str], added: Added) -> None:
     """All queries against a store that is down, from a closed breaker on."""
-    watched = Watched(store)
     encoder = ReadyEncoder(Drawn(DIMENSION, 0), asked)
-    retriever = house.retriever(house.arm(encoder, watched), budget=house.app.settings.vector_budget)
+    arm = house.arm(encoder, store)
+    retriever = house.retriever(arm, budget=house.app.settings.vector_budget)
     for text in asked:  # the lexical side is warm; the arm is not touched
         await seconds(retriever, text, Arms.LEXICAL)
     for number, text in enumerate(asked):
-        before = watched.searches
+        before = arm.breakers.store
         lexical, flagged, state = await both(retriever, text, number)
         added.lexical.append(lexical)
         added.ran += state is ArmState.RAN
-        if before < FAILURES:
-            added.failing[before].append(flagged - lexical)
-        elif watched.searches > before:
-            added.probing.append(flagged - lexical)
-        else:
-            added.open.append(flagged - lexical)
+        added_row = added.open if before.is_open else added.failing[before.failures]
+        added_row.append(flagged - lexical)
+    await arm.close()
 
 
 async def repeated(house: House, down: Outage, asked: Sequence[str], size: Size) -> Figures:

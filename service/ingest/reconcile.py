@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
+from service.errors import Unavailable
 from service.ingest.vectors import UNKNOWN_WINDOWS, VectorWorker
 from service.ports.embedding import Embeddable, KnownCollection
 from service.ports.vectors import MAX_PAGE, CollectionName, PointKey, point_id
@@ -67,7 +68,8 @@ async def reconcile(worker: VectorWorker, collection: KnownCollection, *, repair
         if repair and lacking:
             await worker.write(collection, [one for one in lacking if one.passage_key not in parked])
             await _lacking(worker, collection, lacking, strays)  # what has just been written is no stray
-            await worker.hold(collection)  # encoding may take longer than a lease lasts
+            if not await worker.hold(collection):  # encoding may take longer than a lease lasts
+                raise Unavailable("another worker has taken the collection over; reconcile again")
     orphans = len(strays)
     if repair:
         await _delete(worker, collection, strays)

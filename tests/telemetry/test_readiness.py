@@ -9,7 +9,7 @@ import pytest
 
 from service.adapters.sql.ledger import SqlVectorLedger
 from service.adapters.vectors.memory import MemoryVectorIndex
-from service.core.access import KeyScope
+from service.core.access import EVERY_WORKSPACE, KeyScope
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.search.vector_arm import VectorArm
 from service.settings import Settings
@@ -70,13 +70,15 @@ async def one_behind(locked: Locked) -> AsyncIterator[None]:
 
 async def test_strangers_are_told_no_counts(locked: Locked) -> None:
     """U18: how many changes wait is told to a key that may operate; to all others, that there are some."""
-    operator = await locked.headers("default", scopes=frozenset({KeyScope.OPERATE}))
+    operator = await locked.headers(EVERY_WORKSPACE, scopes=frozenset({KeyScope.OPERATE}))
     reader = await locked.headers("default", scopes=frozenset({KeyScope.READ}))
-    foreign = {**operator, "x-citewell-workspace": "another"}
+    single = await locked.headers("default", scopes=frozenset({KeyScope.OPERATE}))
+    foreign = {**single, "x-citewell-workspace": "another"}
     broken = ({"authorization": "Basic x"}, bearing("cw_nothing"), {"x-citewell-workspace": "\x01"}, foreign)
     async with one_behind(locked):
         for headers, reason in (
             (operator, "1 changes behind"),
+            (single, "behind"),
             (reader, "behind"),
             ({}, "behind"),
             *((headers, "behind") for headers in broken),

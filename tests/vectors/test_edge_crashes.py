@@ -26,7 +26,7 @@ from tests.vectors.processes import appears, eventually, moment, running, stoppe
 pytestmark = pytest.mark.anyio
 
 KILLS = 20
-AT_ONCE = 1.0  # seconds; the deadlines below are far longer
+AT_ONCE = 10.0  # seconds, on a busy machine; the deadlines below are far longer
 
 
 @pytest.fixture

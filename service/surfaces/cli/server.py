@@ -1,5 +1,6 @@
 """The server's life: how it begins to stop, how long what is open may go on, and what a second signal does."""
 
+import gc
 import math
 import signal
 import socket
@@ -46,6 +47,12 @@ class GracefulServer(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the application. What it is made of stays: full collections need not go through it again."""
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Ask for a stop. The next signal ends the process as if it had no handler: nothing stored is lost."""
