@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import ipaddress
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -91,6 +92,16 @@ def workspace_name(text: str) -> Workspace:
     if not 1 <= len(text) <= MAX_WORKSPACE or not is_storable(text) or text.strip() != text or text == "*":
         raise InvalidInput(f"a workspace's name has 1 to {MAX_WORKSPACE} characters", field="workspace")
     return Workspace(text)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach an address; a name is trusted only if it is localhost."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address.lower() == "localhost"
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return (mapped or parsed).is_loopback
 
 
 def open_access(asked: str | None, default: Workspace) -> Access:

@@ -16,6 +16,7 @@ from service.core.access import (
     grant,
     hash_secret,
     is_good,
+    is_loopback,
     key_text,
     open_access,
     split_key,
@@ -136,3 +137,25 @@ def test_an_allowance_keeps_its_rate(rate: float, gaps: list[float]) -> None:
             assert allowance.tokens + wait * rate >= 1.0 - 1e-9
     assert let_through <= burst(rate) + rate * sum(gaps) + 1e-6
     assert let_through >= 1
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost", True),
+        ("LocalHost", True),
+        ("0.0.0.0", False),  # noqa: S104 - what is no loopback address
+        ("::", False),
+        ("10.0.0.1", False),
+        ("127.0.0.1.elsewhere.example", False),
+        ("localhost.elsewhere.example", False),
+        ("", False),
+    ],
+)
+def test_loopback(address: str, *, expected: bool) -> None:
+    """U17: loopback addresses and localhost are this machine's own; no other name is."""
+    assert is_loopback(address) is expected

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from service.core.access import is_loopback
 from service.surfaces.cli import exit_codes
-from service.surfaces.cli.serving import is_loopback
 from tests.cli.commands import CommandLine, Json, item_ids
 
 

@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from service.core.access import KeyScope
 from service.errors import Overloaded
 from service.settings import Settings
+from service.surfaces.http import imports
 from service.surfaces.http.access import NEEDS
 from service.surfaces.http.app import create_app
 from service.surfaces.http.gate import work_of
@@ -76,7 +77,7 @@ async def test_who_does_not_wait_is_not_waited_for(sqlite_settings: Settings) ->
     async with listening(narrow(sqlite_settings, max_waiting=3)) as server:
         held = server.hold("a")
         await server.until_begun("a")
-        _, writer = await server.raw(b"GET /held/gone HTTP/1.1\r\nhost: x\r\n\r\n")
+        _, writer = await server.raw(b"GET /held/gone HTTP/1.1\r\nhost: localhost\r\n\r\n")
         await server.until_waiting(1)
         writer.close()
         await server.until_waiting(0)
@@ -127,7 +128,7 @@ async def test_what_was_committed_stays(settings: Settings) -> None:
 async def test_a_body_that_trickles_in_holds_no_slot(sqlite_settings: Settings) -> None:
     """U20: whoever sends a small body byte by byte holds no slot, and is answered when the time is over."""
     async with listening(narrow(sqlite_settings, request_deadline=2.0)) as server:
-        head = b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{"
+        head = b"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{"
         slow = [await server.raw(head) for _ in range(5)]
         assert (await server.client.post("/v1/retrieve", json={"query": "sill"})).status_code == 200
         for reader, writer in slow:
@@ -139,7 +140,7 @@ async def test_a_body_that_trickles_in_holds_no_slot(sqlite_settings: Settings) 
 async def test_a_large_body_that_trickles_in_is_bounded(sqlite_settings: Settings) -> None:
     """U20: a body too large to be held holds its slot no longer than the deadline."""
     async with listening(narrow(sqlite_settings, request_deadline=1.0)) as server:
-        head = b"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n"
+        head = b"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"
         reader, writer = await server.raw(head + b" " * 200_000)
         assert b" 503 " in await asyncio.wait_for(reader.readline(), PATIENCE_S)
         writer.close()
@@ -154,7 +155,7 @@ async def test_an_unread_answer_holds_no_slot(sqlite_settings: Settings) -> None
         writers = []
         for _ in range(4):
             body = json.dumps({"query": "sill"}).encode()
-            head = f"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+            head = f"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n".encode()
             _, writer = await server.raw((head + body) * 4)  # pipelined, so that sending has to wait
             writers.append(writer)
         await until(lambda: server.gate.working == 0)
@@ -167,7 +168,7 @@ async def test_an_unread_answer_holds_no_slot(sqlite_settings: Settings) -> None
 async def test_imports_leave_room(sqlite_settings: Settings) -> None:
     """U20: open imports take neither the slots of reads nor those of single writes."""
     async with listening(narrow(sqlite_settings)) as server:
-        head = b"POST /v1/items/import HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        head = b"POST /v1/items/import HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
         line = ndjson([document("a", "sill")])
         reader, writer = await server.raw(head + b"%x\r\n%s\r\n" % (len(line), line))
         await asyncio.wait_for(reader.readuntil(b'"item_id":"a"'), PATIENCE_S)
@@ -194,6 +195,33 @@ async def test_imports_have_no_deadline(sqlite_settings: Settings) -> None:
 
         answer = await server.client.post("/v1/items/import", content=lines())
         assert [json.loads(line)["item_id"] for line in answer.text.splitlines()] == ["d0", "d1", "d2", "d3"]
+
+
+async def test_blank_lines_do_not_hold_a_slot(
+    sqlite_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """U20: an import that sends nothing but blank lines ends; what it stored before stays and is told."""
+    monkeypatch.setattr(imports, "IDLE_S", 2.0)
+    async with listening(narrow(sqlite_settings)) as server:
+
+        async def drip() -> AsyncIterator[bytes]:
+            yield ndjson([document("a", "sill")])
+            for _ in range(100):
+                yield b" \n"
+                await asyncio.sleep(0.05)
+
+        async def patient() -> AsyncIterator[bytes]:
+            for number in range(8):
+                yield ndjson([document(f"d{number}", "sill")])
+                await asyncio.sleep(0.4)
+
+        answer = await server.client.post("/v1/items/import", content=drip())
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+        assert lines[0]["item_id"] == "a"
+        assert lines[-1]["error"]["code"] == "deadline_exceeded"
+        await server.until_idle()
+        answer = await server.client.post("/v1/items/import", content=patient())
+        assert [json.loads(line)["line"] for line in answer.text.splitlines()] == list(range(1, 9))
 
 
 def test_every_route_is_of_its_kind(sqlite_settings: Settings) -> None:
@@ -235,7 +263,7 @@ def test_lanes_share_what_there_is() -> None:
     """U20: a quarter of the slots is for writes and imports; each kind has one at least."""
     lanes = Limits(in_flight=32, waiting=128).lanes()
     assert (lanes[Work.READ], lanes[Work.WRITE]) == (LaneSize(24, 96), LaneSize(4, 16))
-    assert lanes[Work.IMPORT] == lanes[Work.WRITE]
+    assert lanes[Work.IMPORT] == LaneSize(4, 16, each=3)
     for in_flight, waiting in ((1, 0), (2, 1), (7, 9)):
         lanes = Limits(in_flight=in_flight, waiting=waiting).lanes()
         assert min(size.slots for size in lanes.values()) >= 1
@@ -271,6 +299,33 @@ async def test_nobody_fills_the_queue_alone() -> None:
     assert not any(place.turn.done() for place in (*noisy[:2], *quiet))
 
 
+async def test_a_holder_leaves_a_slot_to_others() -> None:
+    """U20: where there are several slots, one holder never has the last; who may not have it is overtaken."""
+    lane = Lane(LaneSize(3, 10, each=2))
+    assert lane.take(b"noisy")
+    assert lane.take(b"noisy")
+    assert not lane.take(b"noisy")
+    noisy = [lane.line_up(b"", b"noisy") for _ in range(2)]
+    assert lane.take(b"quiet")
+    quiet = lane.line_up(b"", b"quiet")
+    lane.leave(0.1, b"quiet")
+    assert [place.turn.done() for place in (*noisy, quiet)] == [False, False, True]
+    lane.leave(0.1, b"noisy")
+    assert [place.turn.done() for place in noisy] == [True, False]
+    lane.give_back(noisy[0])
+    assert noisy[1].turn.done()
+    for holder in (b"noisy", b"noisy", b"quiet"):
+        lane.leave(0.1, holder)
+    assert (lane.working, lane.waiting) == (0, 0)
+
+
+async def test_who_brings_no_key_is_not_bounded() -> None:
+    """U20: where nobody has a key everybody is the same, and all slots are for them."""
+    lane = Lane(LaneSize(2, 10, each=1))
+    assert lane.take()
+    assert lane.take()
+
+
 async def test_retry_after_follows_the_queue() -> None:
     """U20: the longer the queue and the slower the work, the later one is told to come back, within a minute."""
     lane = Lane(LaneSize(2, 100_000))
@@ -302,6 +357,7 @@ async def _slots_add_up(steps: list[tuple[str, int]]) -> None:
     for step, number in steps:
         if step == "t" and lane.take():
             holders += 1
+            assert not places, "nobody is overtaken where nobody is bounded"
         elif step == "w":
             try:
                 places.append(lane.line_up(bytes([number])))

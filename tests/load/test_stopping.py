@@ -59,7 +59,7 @@ def slow_request(server: Running) -> Iterator[tuple[socket.socket, bytes]]:
     body = json.dumps({"query": "sill", "cursor": None}).encode() + b" " * LARGE
     with server.connect() as connection:
         connection.sendall(
-            f"POST /v1/retrieve HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+            f"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n".encode()
         )
         connection.sendall(body[:-1])
         time.sleep(1.0)  # so that it has been read and has its slot; nothing depends on more than a moment
@@ -90,7 +90,7 @@ def until_closed_door(server: Running) -> None:
 def test_an_idle_server_ends_with_success(tmp_path: Path, number: signal.Signals) -> None:
     """U20: SIGTERM and Ctrl-C end a server that has nothing to do with status 0, kept connections or not."""
     with running(tmp_path) as server, server.connect() as kept:
-        kept.sendall(b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n")
+        kept.sendall(b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b" 200 " in kept.recv(65_536)
         server.process.send_signal(number)
         assert server.ended() == 0
@@ -135,7 +135,7 @@ def test_an_import_tells_what_was_stored(tmp_path: Path) -> None:
     with running(tmp_path, drain_seconds="5") as server:
         with server.connect() as connection:
             connection.sendall(
-                b"POST /v1/items/import HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+                b"POST /v1/items/import HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
             )
             sent = lines + b'{"item_id": "cut'
             connection.sendall(b"%x\r\n%s\r\n" % (len(sent), sent))
@@ -160,7 +160,7 @@ def test_an_import_that_sends_on_reads_its_results(tmp_path: Path) -> None:
     with running(tmp_path, drain_seconds="30") as server:
         with server.connect() as connection:
             connection.sendall(
-                b"POST /v1/items/import HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+                b"POST /v1/items/import HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
             )
             for number in range(40):
                 line = ndjson([document(f"d{number:02}", f"sill {number}", title="t" * 1_000)])

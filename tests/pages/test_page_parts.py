@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.rollout import FlagKind, FlagState
-from service.core.tokenize import query_terms
+from service.core.scoring import MAX_TERMS
+from service.core.tokenize import QueryTerm, count_term, query_terms, stored_tokens
 from service.search.degradation import Reason
 from service.search.request import ArmState, LexicalArm, VectorArm
 from service.surfaces.http.pages.citing import is_web_link
 from service.surfaces.http.pages.commands import shell_word
-from service.surfaces.http.pages.marking import Marker
+from service.surfaces.http.pages.marking import Marker, ranked_terms
 from service.surfaces.http.pages.sign_in import next_of
 from service.surfaces.http.pages.visible import visible
 from service.surfaces.http.pages.words import flag_told, lexical_told, reason_told, vector_told
@@ -51,6 +52,21 @@ def test_marks_lose_nothing(query: str, text: str) -> None:
     segments = Marker(query_terms(query)).segments(text)
     assert "".join(one.text for one in segments) == text
     assert all(one.text for one in segments)
+
+
+@given(st.text(alphabet="ab1-./' é", max_size=40), st.text(alphabet="ab1-./'é", max_size=12))
+def test_marks_are_matches(query: str, word: str) -> None:
+    """C18: what is looked for of a word is what the matching rule counts in it, term by term."""
+    terms = query_terms(query)
+    stored, _ = stored_tokens(word)
+    assert Marker(terms)._wanted(word) == {term.text for term in terms if count_term(stored, term)}
+
+
+def test_terms_of_a_long_query() -> None:
+    """U20: all terms of a query that a ranking uses whole are marked; of a longer one those that hits name."""
+    few = [QueryTerm(f"t{number}") for number in range(MAX_TERMS)]
+    assert ranked_terms(few, ()) == tuple(few)
+    assert ranked_terms([QueryTerm(f"t{number}") for number in range(9_000)], ()) == ()
 
 
 @given(st.text())

@@ -12,6 +12,7 @@ from litestar.testing import TestClient
 
 from service.adapters.sql.store import SqlStore
 from service.bootstrap import Application
+from service.core.scoring import MAX_TERMS
 from service.settings import Settings
 from service.surfaces.http.app import create_app
 from tests.pages.conftest import Client
@@ -285,6 +286,27 @@ def test_any_host(house: Client, host: str) -> None:
     assert answer.status_code == 200
     curl = Page.of(answer.text).texts("//details[@class='more']//pre")[0]
     assert shlex.split(curl)[-1].endswith("/v1/retrieve")
+
+
+def test_a_query_of_many_words(house: Client) -> None:
+    """U20: of a query with more terms than a ranking uses, those that ranked are shown and marked, no others."""
+    known = look(house, f"/?q={quote(QUERY)}&limit=20").text("//section[@class='results']").lower().split()
+    words = sorted({word for word in known if word.isalpha() and len(word) > 3})
+    assert len(words) > 2 * MAX_TERMS
+    page = look(house, f"/?q={quote(' '.join(words))}")
+    shown = page.texts("//p[@class='terms']/code")
+    assert 0 < len(shown) <= MAX_TERMS
+    marks = {text.lower() for text in page.texts("//article//mark")}
+    assert 0 < len(marks & set(words)) <= MAX_TERMS
+    assert marks & set(words) <= set(shown)
+
+
+def test_a_query_of_thousands_of_words(house: Client) -> None:
+    """U20: a very long query has its page, and words that ranked nothing are not marked."""
+    words = " ".join(f"w{number}" for number in range(6_000))
+    page = look(house, f"/?q={quote(f'{QUERY} {words}')}")
+    assert len(page.texts("//p[@class='terms']/code")) == MAX_TERMS
+    assert not page.all("//article//mark")
 
 
 def test_a_corpus_that_changed(house: Client) -> None:

@@ -1,6 +1,5 @@
 """`citewell serve`: HTTP."""
 
-import ipaddress
 import pkgutil
 import socket
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from service.bootstrap import application, keyring, open_store
+from service.core.access import is_loopback
 from service.errors import InvalidInput, Unavailable
 from service.model import Workspace
 from service.settings import Settings, read_settings
@@ -56,14 +56,6 @@ def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bo
     server.run([listening])
     if not server.started:
         raise Unavailable("the service could not start")
-
-
-def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach an address; a name is trusted only if it is localhost."""
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def _who_may_ask(address: str, *, has_keys: bool) -> str:

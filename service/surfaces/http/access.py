@@ -1,5 +1,6 @@
 """Who is asking: every route says which scope it needs, and a request gets in with a key that has it."""
 
+import asyncio
 from typing import Final
 from urllib.parse import unquote
 
@@ -11,7 +12,8 @@ from litestar.params import SkipValidation
 
 from service.bootstrap import Application
 from service.core.access import Access, KeyScope
-from service.errors import Forbidden, Unauthenticated
+from service.errors import Forbidden, StoreUnavailable, Unauthenticated
+from service.surfaces.http.origin import check_unlocked
 
 WORKSPACE_HEADER: Final = "X-Citewell-Workspace"
 CALLER_HEADER: Final = "X-Citewell-Caller"
@@ -20,6 +22,7 @@ KEY_COOKIE: Final = "citewell_key"  # of pages only: a browser cannot send a hea
 WORKSPACE_COOKIE: Final = "citewell_workspace"  # likewise; what the address says counts before it
 PAGE_WORKSPACE: Final = "workspace"  # the parameter in a page's address
 
+ADMIT_S: Final = 3.0  # for a key to be looked up where the request itself has no deadline
 SCHEMA_PATH: Final = "/schema"
 NEEDS: Final = "needs"  # the name of a route's scope among its options
 EVERYWHERE: Final = "everywhere"
@@ -47,10 +50,23 @@ async def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
     needed: KeyScope | None = handler.opt[NEEDS]
     if needed is None:
         return
+    if EVERYWHERE in handler.opt:
+        access = await _admitted_in_time(connection)
+        access.require(needed)
+        if not access.is_operator:
+            raise Forbidden("this tells of every workspace: it needs a key that reaches all of them")
+        return
     access = await admitted(connection, from_cookie=FOR_PAGES in handler.opt)
     access.require(needed)
-    if EVERYWHERE in handler.opt and not access.is_operator:
-        raise Forbidden("this tells of every workspace: it needs a key that reaches all of them")
+
+
+async def _admitted_in_time(connection: Connection) -> Access:
+    """As `admitted`, within ADMIT_S: what tells of every workspace is answered even when the service is full."""
+    try:
+        async with asyncio.timeout(ADMIT_S):
+            return await admitted(connection)
+    except TimeoutError as error:
+        raise StoreUnavailable("the store does not answer: keys cannot be looked up") from error
 
 
 def _is_document(path: str) -> bool:
@@ -59,7 +75,10 @@ def _is_document(path: str) -> bool:
 
 
 async def admitted(connection: Connection, *, from_cookie: bool = False) -> Access:
-    """What the request may do; it is worked out once a request. Raises what `Gatekeeper.admit` raises."""
+    """What the request may do; it is worked out once a request.
+
+    Raises what `Gatekeeper.admit` raises, and Forbidden for what another site sends where no key is needed.
+    """
     known = connection.state.get("access")
     if isinstance(known, Access):
         return known
@@ -72,6 +91,8 @@ async def admitted(connection: Connection, *, from_cookie: bool = False) -> Acce
     if wanted is None and from_cookie:
         wanted = _page_workspace(connection)
     access = await application.gatekeeper.admit(key, wanted)
+    if access.key_id is None:
+        check_unlocked(connection.scope, connection.headers)
     connection.state["access"] = access
     return access
 

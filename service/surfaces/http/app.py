@@ -19,6 +19,7 @@ from service.surfaces.http.pages.routes import PAGES
 from service.surfaces.http.parts import DEPENDENCIES
 from service.surfaces.http.problems import EXCEPTION_HANDLERS
 from service.surfaces.http.queue import Limits
+from service.surfaces.http.readiness import Readiness
 from service.surfaces.http.requests import StrictRequest, refuse_unknown_query
 from service.surfaces.http.tracing import Traced
 
@@ -87,7 +88,7 @@ def _opened(settings: Settings) -> Callable[[Litestar], AbstractAsyncContextMana
     @asynccontextmanager
     async def opened(app: Litestar) -> AsyncIterator[None]:
         async with application(settings) as running:
-            app.state.application = running
+            app.state.application, app.state.readiness = running, Readiness()
             yield
 
     return opened

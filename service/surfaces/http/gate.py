@@ -21,7 +21,7 @@ from service.surfaces.http.lifecycle import Draining
 from service.surfaces.http.mailbox import ClientGone, Mailbox
 from service.surfaces.http.metrics import UNMATCHED, Metrics
 from service.surfaces.http.problems import PROBLEM_JSON, REQUEST_ID, headers_of, problem_of
-from service.surfaces.http.queue import Lane, Limits, Place, Work
+from service.surfaces.http.queue import NOBODY, Lane, Limits, Place, Work
 
 CLIENT_GONE: Final = 499  # the status on record for a client that did not wait for its answer
 REMEMBERED: Final = 10_000  # callers whose keys were good, so that they are told apart in the queue
@@ -91,8 +91,11 @@ class Gate:
     def _finished(self, scope: HTTPScope, passage: "_Passage", request_id: str) -> Finished:
         access = scope.get("state", {}).get("access")
         known = access if isinstance(access, Access) else None
-        if known is not None and known.key_id is not None:
-            self._remember(_key_of(scope), known.key_id.encode())
+        key = _key_of(scope)
+        if (
+            known is not None and known.key_id is not None and key != NOBODY
+        ):  # a page's key came in its cookie
+            self._remember(key, known.key_id.encode())
         return Finished(
             method=scope["method"],
             route=str(scope.get("path_template") or UNMATCHED),
@@ -132,11 +135,11 @@ class Gate:
         clock: asyncio.Timeout,
     ) -> None:
         """Wait for a slot and hold it for as long as the application works. Raises Overloaded, ClientGone."""
-        lane = self._lanes[work]
+        lane, holder = self._lanes[work], _key_of(scope)
         if work is not Work.IMPORT:
             await mailbox.read_body()  # whoever sends a body byte by byte holds no slot meanwhile
-        if not lane.take():
-            await _turn(lane, lane.line_up(self._caller(scope)), mailbox)
+        if not lane.take(holder):
+            await _turn(lane, lane.line_up(self._callers.get(holder, NOBODY), holder), mailbox)
         began = perf_counter()
         passage.has_begun = True
         try:
@@ -144,7 +147,7 @@ class Gate:
                 clock.reschedule(self._leaving.until if self._leaving.begun else None)
             await self._app(scope, mailbox.receive, passage.send)
         finally:
-            lane.leave(perf_counter() - began)
+            lane.leave(perf_counter() - began, holder)
 
     def _too_late(self, work: Work, passage: "_Passage") -> Unavailable:
         """What is told to a request whose time is over."""
@@ -186,14 +189,11 @@ class Gate:
             if not clock.expired() and (when is None or when > until):
                 clock.reschedule(until)
 
-    def _caller(self, scope: HTTPScope) -> bytes:
-        """Who waits: the owner of a key that was good before; everybody else is one caller.
+    def _remember(self, key: bytes, caller: bytes) -> None:
+        """From now on who brings this key waits as its owner; everybody else is one caller.
 
         Keys that were made up would otherwise each get a turn of their own.
         """
-        return self._callers.get(_key_of(scope), b"")
-
-    def _remember(self, key: bytes, caller: bytes) -> None:
         self._callers[key] = caller
         self._callers.move_to_end(key)
         if len(self._callers) > REMEMBERED:
@@ -254,9 +254,13 @@ async def _turn(lane: Lane, place: Place, mailbox: Mailbox) -> None:
 
 
 def _key_of(scope: HTTPScope) -> bytes:
-    """A digest of the key that a request brings: keys themselves are not kept."""
+    """A digest of the key that a request brings, NOBODY's without one: keys themselves are not kept.
+
+    The key is cut out as `bearer` does it, so that one key is one holder however its header is written.
+    """
     given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-    return hashlib.blake2b(given, digest_size=16).digest()
+    key = given.decode("latin-1").partition(" ")[2].strip()
+    return hashlib.blake2b(key.encode(), digest_size=16).digest() if key else NOBODY
 
 
 def _request_id(scope: HTTPScope) -> str:

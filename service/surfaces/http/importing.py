@@ -1,7 +1,7 @@
 """An import: lines of captures in, result lines out, in bounded memory, however many there are."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,9 +56,12 @@ class Importer:
     application: Application
     workspace: Workspace
 
-    async def run(self, chunks: AsyncIterator[bytes], packing: Packing) -> AsyncGenerator[bytes, None]:
+    async def run(
+        self, chunks: AsyncIterator[bytes], packing: Packing, on_line: Callable[[], None]
+    ) -> AsyncGenerator[bytes, None]:
         """Result lines. An empty chunk means that the sender pauses: what came is stored without waiting.
 
+        `on_line` is called for every line that is not blank, when it has come to its end.
         Damage to the whole stream is reported as the error of the line where it was met, and ends the import.
         """
         batch = _Batch()
@@ -66,6 +69,7 @@ class Importer:
             if batch.lines and (line is None or batch.is_full_before(line)):
                 yield await self._store(batch.take())
             if line is not None:
+                on_line()
                 batch.add(line)
         if batch.lines:
             yield await self._store(batch.take())

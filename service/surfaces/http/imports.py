@@ -26,11 +26,13 @@ from service.surfaces.http.unpacking import Gunzip, Packing, Unpacked
 
 NDJSON: Final = "application/x-ndjson"
 PAUSE_S: Final = 0.25  # a sender silent for so long is told what became of what it sent
-IDLE_S: Final = 300.0  # a sender silent for so long has given up: it would hold its slot for ever
+IDLE_S: Final = (
+    300.0  # a sender without a line for so long has nothing to say, and would hold its slot for ever
+)
 UNREAD_S: Final = 60.0  # as long may a client that has sent everything leave a piece of its results unread
 LINGER_S: Final = 0.5  # of the time to drain, kept for the end of the answer
 _STOPPING: Final = "the service is stopping: from this line on nothing was stored; send it again"
-_SILENT: Final = f"nothing came for {IDLE_S:g} seconds: from this line on nothing was stored"
+_SILENT: Final = "no line ended for {:g} seconds: from this line on nothing was stored"
 _GZIP: Final = ("gzip", "x-gzip")
 
 
@@ -121,7 +123,7 @@ class ImportResponse(ASGIResponse):
         try:
             async with (
                 aclosing(body.chunks()) as chunks,
-                aclosing(self._importer.run(chunks, self._packing)) as stored,
+                aclosing(self._importer.run(chunks, self._packing, body.progressed)) as stored,
             ):
                 async for results in stored:
                     outbox.put(results)
@@ -143,7 +145,12 @@ class _Body:
         self._leaving = leaving
         self._is_complete = False
         self._then: Callable[[], None] = lambda: None
+        self._progress_at = 0.0
         self.has_ended = False  # no chunk will come any more
+
+    def progressed(self) -> None:
+        """A line that is not blank has come: the sender has IDLE_S for the next one."""
+        self._progress_at = asyncio.get_running_loop().time()
 
     def on_end(self, then: Callable[[], None]) -> None:
         """Call this when no chunk will come any more."""
@@ -152,7 +159,7 @@ class _Body:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes; an empty chunk when the sender pauses, the end when it goes away.
 
-        Raises Unavailable when the process is on its way out, DeadlineExceeded after IDLE_S of silence.
+        Raises Unavailable when the process is on its way out, DeadlineExceeded after IDLE_S without a line.
         """
         stopping = asyncio.create_task(self._leaving.wait())
         try:
@@ -165,19 +172,17 @@ class _Body:
 
     async def _until(self, stopping: "asyncio.Task[None]") -> AsyncGenerator[bytes, None]:
         coming = asyncio.ensure_future(self._receive())
-        silent = 0.0
+        self.progressed()
         try:
             while not self._is_complete:
                 await asyncio.wait((coming, stopping), timeout=PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
                 if stopping.done():
                     raise Unavailable(_STOPPING)
+                if asyncio.get_running_loop().time() - self._progress_at >= IDLE_S:
+                    raise DeadlineExceeded(_SILENT.format(IDLE_S))
                 if not coming.done():
-                    silent += PAUSE_S
-                    if silent >= IDLE_S:
-                        raise DeadlineExceeded(_SILENT)
                     yield b""
                     continue
-                silent = 0.0
                 body = self._opened(coming.result())
                 if not self._is_complete:
                     coming = asyncio.ensure_future(self._receive())

@@ -22,7 +22,7 @@ async def read_parts(application: Application, queue: QueueReading | None) -> Re
                 workspace=shard.workspace,
                 documents=shard.documents,
                 rebuilds=shard.rebuilds,
-                lag=await _behind(application, shard.workspace, shard.applied),
+                lag=await behind(application, shard.workspace, shard.applied),
             )
             for shard in application.lexical.status().values()
         ],
@@ -51,7 +51,7 @@ async def status_of_vectors(application: Application) -> VectorStatus | None:
         return None
 
 
-async def _behind(application: Application, workspace: Workspace, applied: int | None) -> int | None:
+async def behind(application: Application, workspace: Workspace, applied: int | None) -> int | None:
     """How many of a workspace's own changes its index lacks, or None while the store does not answer."""
     if applied is None:
         return None

@@ -1,12 +1,14 @@
 """Where a query's terms stand in a text, found with the project's own tokens and on the text as it was written."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import regex
 
+from service.core.scoring import MAX_TERMS
 from service.core.tokenize import QueryTerm, count_term, stored_tokens, tokenize
+from service.model import RetrievedPassage
 
 _JOINTS: Final = r"'\-./_\u2010-\u2013\u2018\u2019\u2044\u2212\u2215\uff07\uff0d"
 _LETTERS: Final = r"[\p{L}\p{N}\p{M}\p{Cf}]+"
@@ -30,7 +32,7 @@ class Marker:
     """Cuts texts at the terms of one query. What it has learnt of a word counts for the next text too."""
 
     def __init__(self, terms: Sequence[QueryTerm]) -> None:
-        self._terms = tuple(terms)
+        self._terms = {term.text: term for term in terms}
         self._known: dict[str, tuple[tuple[int, int], ...]] = {}
 
     def segments(self, text: str) -> tuple[Segment, ...]:
@@ -52,20 +54,23 @@ class Marker:
         if runs:
             yield from self._unspaced(word, runs)
             return
-        stored, _ = stored_tokens(word)
-        hits = [term for term in self._terms if count_term(stored, term)]
-        if not hits:
+        wanted = self._wanted(word)
+        if not wanted:
             return
-        whole = tokenize(word)[0]
         parts = list(_PART.finditer(word))
-        if len(parts) == 1 or any(term.text == whole for term in hits):
+        if len(parts) == 1 or tokenize(word)[0] in wanted:
             yield 0, len(word)
             return
-        wanted = {term.text for term in hits}
         yield from (part.span() for part in parts if wanted.intersection(tokenize(part.group())))
 
+    def _wanted(self, word: str) -> frozenset[str]:
+        """The tokens of a word that are looked for; work for each token, however many terms there are."""
+        stored, _ = stored_tokens(word)
+        found = (self._terms.get(token) for token in set(stored.split()))
+        return frozenset(term.text for term in found if term is not None and count_term(stored, term))
+
     def _unspaced(self, word: str, runs: Sequence[regex.Match[str]]) -> Iterator[tuple[int, int]]:
-        wanted = {term.text for term in self._terms}
+        wanted = self._terms.keys()
         for run in runs:
             start, end = run.span()
             for at in range(start, end):
@@ -73,8 +78,19 @@ class Marker:
                     if at + size <= end and word[at : at + size] in wanted:
                         yield at, at + size
         for part in _PART.finditer(_UNSPACED.sub(lambda m: " " * len(m.group()), word)):
-            if wanted.intersection(tokenize(part.group())):
+            if not wanted.isdisjoint(tokenize(part.group())):
                 yield part.span()
+
+
+def ranked_terms(terms: Sequence[QueryTerm], passages: Iterable[RetrievedPassage]) -> tuple[QueryTerm, ...]:
+    """Of what a query asks for, what its ranking used, at most MAX_TERMS.
+
+    Of a longer query these are the terms that its explained hits name: no other one ranked anything.
+    """
+    if len(terms) <= MAX_TERMS:
+        return tuple(terms)
+    named = {match.term for one in passages if one.explain for match in one.explain.matches}
+    return tuple(term for term in terms if term.text in named)[:MAX_TERMS]
 
 
 def _joined(spans: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:

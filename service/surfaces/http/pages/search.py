@@ -1,5 +1,6 @@
 """The search page: a query tried, with both arms, ranks and fusion."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -9,10 +10,11 @@ from litestar import Response, get
 from service.bootstrap import Application
 from service.core.access import Access
 from service.core.fusion import FusionMethod
+from service.core.scoring import MAX_TERMS
 from service.core.tokenize import QueryTerm
 from service.errors import InvalidInput
 from service.ingest.vocabulary import get_vocabulary
-from service.model import ContentType, Vocabulary, Workspace
+from service.model import ContentType, RetrievedPassage, Vocabulary, Workspace
 from service.search.request import Answer, Arms, Explain, RetrieveOptions, Subject
 from service.search.subjects import resolve
 from service.settings import Settings
@@ -22,8 +24,8 @@ from service.surfaces.http.metrics import Metrics
 from service.surfaces.http.pages.asked import By, SearchForm
 from service.surfaces.http.pages.choices import Choices, choices_of
 from service.surfaces.http.pages.commands import Commands, Place, next_commands, same_request
-from service.surfaces.http.pages.comparing import Comparison, both_ways, compared
-from service.surfaces.http.pages.marking import Marker
+from service.surfaces.http.pages.comparing import Both, Comparison, both_ways, compared
+from service.surfaces.http.pages.marking import Marker, ranked_terms
 from service.surfaces.http.pages.rendering import page
 from service.surfaces.http.pages.results import Hit, Reader, facet_names, first_rank, hit_of
 from service.surfaces.http.pages.visit import PageRequest, Visit, site_of, visit_of
@@ -83,12 +85,16 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """An answer, side by side with another where that was asked for, and how its hits are shown."""
+    """An answer, side by side with the lexical one where that was asked for, and what the query asks for."""
 
     answer: Answer
-    comparison: Comparison | None
-    reader: Reader
+    both: Both | None
     terms: tuple[QueryTerm, ...]
+
+    @property
+    def passages(self) -> tuple[RetrievedPassage, ...]:
+        """Every hit that is shown."""
+        return self.answer.results + (self.both.lexical.results if self.both else ())
 
 
 @get(SEARCH_PATH, opt={**READS, FOR_PAGES: True})
@@ -107,7 +113,8 @@ async def search_page(
         if subject is not None:
             place = Place(site_of(request), access, application.settings.workspace)
             question = _Question(form, subject, options, place, vocabulary)
-            found = await _found(application, metrics, question, visit)
+            answered = await _answered(application, metrics, question)
+            found = await asyncio.to_thread(_told, application.settings, question, visit, answered)
     except InvalidInput as error:
         problem = problem_of(error)
     has_hits = found is not None and bool(found.hits)
@@ -120,7 +127,8 @@ async def search_page(
         found=found,
         problem=problem,
     )
-    return page("search.html", visit, view, status=200 if problem is None else problem.status)
+    status = 200 if problem is None else problem.status
+    return await asyncio.to_thread(page, "search.html", visit, view, status=status)
 
 
 def _tabs(form: SearchForm, visit: Visit) -> tuple[tuple[str, str, bool], ...]:
@@ -130,36 +138,35 @@ def _tabs(form: SearchForm, visit: Visit) -> tuple[tuple[str, str, bool], ...]:
     )
 
 
-async def _found(application: Application, metrics: Metrics, question: _Question, visit: Visit) -> Found:
-    """Ask, and put the answer in words."""
-    form, subject, options = question.form, question.subject, question.options
+async def _answered(application: Application, metrics: Metrics, question: _Question) -> _Answered:
+    """Ask."""
+    subject, options = question.subject, question.options
     async with application.store.snapshot() as snapshot:
         terms = (await resolve(snapshot, options.workspace, subject)).terms
-    reader = Reader(Marker(terms), facet_names(question.vocabulary), form.is_explained)
-    if form.is_comparison:
+    if question.form.is_comparison:
         both = await both_ways(application.retriever, subject, options)
-        comparison = compared(both, partial(hit_of, reader))
-        return _told(application, question, visit, _Answered(both.hybrid, comparison, reader, terms))
+        return _Answered(both.hybrid, both, terms)
     answer = await application.retriever.retrieve(subject, options)
     if options.arms is Arms.BY_FLAG:  # what an operator forces says nothing of the rollout
         metrics.retrieved(answer)
-    return _told(application, question, visit, _Answered(answer, None, reader, terms))
+    return _Answered(answer, None, terms)
 
 
-def _told(application: Application, question: _Question, visit: Visit, answered: _Answered) -> Found:
-    """An answer as the page shows it."""
+def _told(settings: Settings, question: _Question, visit: Visit, answered: _Answered) -> Found:
+    """An answer as the page shows it. It takes as long as its texts are: no work for the event loop."""
     form, options, answer = question.form, question.options, answered.answer
+    terms = ranked_terms(answered.terms, answered.passages)
+    reader = Reader(Marker(terms), facet_names(question.vocabulary), form.is_explained)
     stated = options if form.is_explained else replace(options, explain=Explain.OFF)
-    default = Workspace(application.settings.workspace)
-    step = retrieval_out(answer, question.subject, stated, default).next_action
-    cursor = None if answered.comparison else answer.next_cursor
+    step = retrieval_out(answer, question.subject, stated, Workspace(settings.workspace)).next_action
+    cursor = None if answered.both else answer.next_cursor
     first = first_rank(question.subject, options)
     return Found(
         arms=(lexical_told(answer.lexical), vector_told(answer.vector)),
-        hits=tuple(hit_of(answered.reader, one, rank) for rank, one in enumerate(answer.results, first)),
-        comparison=answered.comparison,
-        terms=tuple(term.text for term in answered.terms),
-        fusion=_fusion(answer, application.settings),
+        hits=tuple(hit_of(reader, one, rank) for rank, one in enumerate(answer.results, first)),
+        comparison=compared(answered.both, partial(hit_of, reader)) if answered.both else None,
+        terms=tuple(term.text for term in terms or answered.terms[:MAX_TERMS]),
+        fusion=_fusion(answer, settings),
         notices=_notices(answer, question),
         same=same_request(question.subject, stated, question.place),
         then=next_commands(step, question.place),

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import Final, cast
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 from litestar import Response, get, post
 from litestar.datastructures import Cookie
@@ -20,6 +20,7 @@ from service.surfaces.http.access import (
     Connection,
     admitted,
 )
+from service.surfaces.http.origin import check_same_origin
 from service.surfaces.http.pages.failures import SIGN_IN_PATH
 from service.surfaces.http.pages.rendering import HEADERS, page
 from service.surfaces.http.pages.visit import PageRequest, Visit, visit_of
@@ -61,7 +62,7 @@ async def sign_in_page(request: PageRequest) -> Response[str]:
 @post(SIGN_IN_PATH, status_code=200, opt={**OPEN, FOR_PAGES: True}, request_max_body_size=MAX_FORM)
 async def sign_in(request: PageRequest, application: App) -> Response[str] | Response[None]:
     """Check a key and, where it is good, keep it in a cookie that no script and no other site can use."""
-    check_same_origin(request)
+    check_same_origin(request.headers)
     fields = await _fields(request)
     key, workspace = fields.get("key", "").strip(), fields.get("workspace", "").strip()
     following = next_of(fields.get("next", ""))
@@ -82,23 +83,9 @@ async def sign_in(request: PageRequest, application: App) -> Response[str] | Res
 @post("/sign-out", status_code=200, opt={**OPEN, FOR_PAGES: True}, request_max_body_size=MAX_FORM)
 async def sign_out(request: PageRequest) -> Response[None]:
     """Forget the key."""
-    check_same_origin(request)
+    check_same_origin(request.headers)
     cookies = [_no_cookie(request, KEY_COOKIE), _no_cookie(request, WORKSPACE_COOKIE)]
     return Redirect(SIGN_IN_PATH, status_code=303, headers=dict(HEADERS), cookies=cookies)
-
-
-def check_same_origin(request: PageRequest) -> None:
-    """Raises Forbidden for a form that another site sent. What is no browser says nothing and is let through."""
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        is_own = site in ("same-origin", "none")
-    else:
-        origin = request.headers.get("origin")
-        is_own = origin is None or (
-            bool(urlsplit(origin).netloc) and urlsplit(origin).netloc == request.headers.get("host")
-        )
-    if not is_own:
-        raise Forbidden("this form was sent from another site")
 
 
 def next_of(wanted: str) -> str:

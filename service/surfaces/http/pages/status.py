@@ -1,6 +1,5 @@
 """The status page: each part, how far the indexes are behind, and the flag."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,16 +8,17 @@ from litestar import Response, get
 from service.bootstrap import Application
 from service.core.access import Access
 from service.ingest.vector_runner import VectorStatus
+from service.ports.embedding import EncoderState
 from service.ports.flag import FlagReading
 from service.surfaces.http import health
 from service.surfaces.http.access import FOR_PAGES, OPERATES, Asking
-from service.surfaces.http.health import NotReadyOut, PartsOut, ReadyOut
-from service.surfaces.http.metric_families import IndexReading
+from service.surfaces.http.health import NotReadyOut, ReadyOut
 from service.surfaces.http.pages.rendering import page
 from service.surfaces.http.pages.visit import PageRequest, visit_of
 from service.surfaces.http.pages.words import flag_told
 from service.surfaces.http.parts import App
-from service.surfaces.http.readings import read_parts
+from service.surfaces.http.readiness import PartsOut
+from service.surfaces.http.readings import behind, status_of_vectors
 
 _GOOD: Final = frozenset({"ready"})
 _IDLE: Final = frozenset({"off", "empty", "loading", "scanning"})
@@ -47,12 +47,16 @@ class IndexRow:
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """Everything an operator looks at first."""
+    """Everything an operator looks at first.
+
+    `vectors` are those of all workspaces; `is_told` is whether the visitor may know their numbers.
+    """
 
     is_ready: bool
     parts: tuple[PartRow, ...]
     index: IndexRow | None
     vectors: VectorStatus | None
+    is_told: bool
     vectors_mode: str
     model: str
     flag: FlagReading
@@ -78,6 +82,15 @@ class StatusView:
             "bad" if self.vectors.failure or self.vectors.encoder_failure else _kept_up(self.vectors.pending)
         )
 
+    @property
+    def vector_state(self) -> str:
+        """What anybody may know of vectors that are switched on."""
+        if self.vectors is None:
+            return "unknown"
+        if self.vectors.encoder is EncoderState.READY and not self.vectors.failure:
+            return "behind" if self.vectors.pending else "ready"
+        return "loading" if self.vectors.encoder is EncoderState.LOADING else "degraded"
+
 
 def _kept_up(behind: int | None) -> str:
     return "good" if behind == 0 else "idle"
@@ -87,13 +100,13 @@ def _kept_up(behind: int | None) -> str:
 async def status_page(request: PageRequest, application: App, access: Asking) -> Response[str]:
     """The state of this process and of the visitor's workspace. It answers whatever the parts do."""
     answer: Response[ReadyOut] | Response[NotReadyOut] = await health.ready.fn(request=request)
-    readings = await read_parts(application, None)
     reading = await application.flag.reading(access.workspace)
     view = StatusView(
         is_ready=answer.content.ready,
         parts=_parts(answer.content.parts),
-        index=_index(application, access, readings.indexes),
-        vectors=readings.vectors.status,
+        index=await _index(application, access),
+        vectors=await status_of_vectors(application),
+        is_told=access.is_operator,
         vectors_mode=application.settings.vectors.value,
         model=application.settings.embedding_model,
         flag=reading,
@@ -119,10 +132,10 @@ def _mood(state: str) -> str:
     return "idle" if state in _IDLE else "bad"
 
 
-def _index(application: Application, access: Access, indexes: Sequence[IndexReading]) -> IndexRow | None:
+async def _index(application: Application, access: Access) -> IndexRow | None:
     """None while nobody has asked this process for the workspace's index."""
     status = application.lexical.status().get(access.workspace)
-    reading = next((one for one in indexes if one.workspace == access.workspace), None)
-    if status is None or reading is None:
+    if status is None:
         return None
-    return IndexRow(status.state.value, reading.documents, reading.rebuilds, reading.lag)
+    lag = await behind(application, access.workspace, status.applied)
+    return IndexRow(status.state.value, status.documents, status.rebuilds, lag)
