@@ -102,7 +102,7 @@ def serving(folder: Path, **variables: str) -> Iterator[Server]:
 async def _until_ready(port: int) -> None:
     connections = Connections(port)
     for _ in range(START_PATIENCE):
-        if await connections.ask(b"GET /health/ready HTTP/1.1\r\nhost: x\r\n\r\n") == OK:
+        if await connections.ask(b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n") == OK:
             await connections.close()
             return
         await asyncio.sleep(0.1)

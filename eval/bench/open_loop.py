@@ -42,11 +42,11 @@ class Load:
 def retrieve_request(query: str) -> bytes:
     """A retrieval as it goes over the wire."""
     body = json.dumps({"query": query}).encode()
-    head = f"host: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    head = f"host: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
     return f"POST /v1/retrieve HTTP/1.1\r\n{head}\r\n\r\n".encode() + body
 
 
-LIVE_REQUEST = b"GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n"
+LIVE_REQUEST = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 class Asked(Protocol):

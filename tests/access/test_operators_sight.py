@@ -1,23 +1,29 @@
 """U18: what concerns every workspace is told to operators of every workspace, and looked at once for all."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from service.adapters.sql.ledger import SqlVectorLedger
+from service.adapters.vectors.memory import MemoryVectorIndex
 from service.core.access import EVERY_WORKSPACE, ApiKey, KeyScope
 from service.ingest.keys import Gatekeeper
+from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE
+from service.search.vector_arm import VectorArm
 from service.settings import Settings
 from service.surfaces.http import access, readiness
-from service.surfaces.http.readiness import Readiness
+from service.surfaces.http.readiness import Readiness, Seen
+from service.vector_parts import VectorParts
 from tests.access.conftest import Locked, bearing
-from tests.http.calls import assert_problem, part, read
+from tests.http.calls import assert_problem, document, part, read
 from tests.http.conftest import connected
 from tests.pages.reading import Page
-from tests.telemetry.test_readiness import one_behind
+from tests.rollout.parts import WordEncoder
 
 pytestmark = pytest.mark.anyio
 OPERATES = frozenset({KeyScope.OPERATE})
@@ -47,6 +53,28 @@ class DeafLedger:
 
     async def note_use(self, used: Mapping[str, datetime]) -> None:
         """Nothing is asked of it here."""
+
+
+@asynccontextmanager
+async def one_behind(locked: Locked) -> AsyncIterator[None]:
+    """A vector index that lacks the newest change. Everything runs on the service's own event loop."""
+    application, call = locked.application, locked.client.blocking_portal.call
+    ledger, index = SqlVectorLedger(application.store.engines, "float32"), MemoryVectorIndex()
+    worker = VectorWorker(ledger, index, WordEncoder(), "words")
+
+    async def follow() -> None:
+        while await worker.step() is StepOutcome.WORKED:
+            pass
+
+    writer = await locked.headers("default")
+    await locked.send("POST", "/v1/items", writer, document("a", "sill"))
+    call(follow)
+    await locked.send("POST", "/v1/items", writer, document("b", "jamb"))
+    parts = VectorParts(VectorArm(WordEncoder(), index, ledger), worker, None, None)
+    locked.client.app.state.application = replace(application, vectors=parts)
+    yield
+    call(worker.release)
+    call(index.close)
 
 
 async def vectors_told(locked: Locked, key: str) -> str:
@@ -84,12 +112,16 @@ async def test_readiness_for_strangers(locked: Locked) -> None:
 
 async def test_one_look_for_all(locked: Locked, monkeypatch: pytest.MonkeyPatch) -> None:
     """U19: probes at the same time share one look at the parts; a later one looks again."""
-    application, looks = locked.application, Readiness()
+    application, looks, call = locked.application, Readiness(), locked.client.blocking_portal.call
+
+    async def probes() -> list[Seen]:
+        return list(await asyncio.gather(*(looks.look(application) for _ in range(50))))
+
     monkeypatch.setattr(readiness, "SHARED_S", 3_600.0)
-    seen = await asyncio.gather(*(looks.look(application) for _ in range(50)))
+    seen = call(probes)
     assert all(one is seen[0] for one in seen)
     monkeypatch.setattr(readiness, "SHARED_S", 0.0)
-    assert await looks.look(application) is not seen[0]
+    assert call(looks.look, application) is not seen[0]
 
 
 async def test_metrics_do_not_wait_for_keys(
