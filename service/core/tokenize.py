@@ -155,8 +155,14 @@ def fold(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).translate(_SAME_AS).casefold()
     text = _DIACRITICS.sub("", unicodedata.normalize("NFD", text))
     text = unicodedata.normalize("NFKC", text).casefold().translate(_SAME_AS)
-    folded: str = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit.group())), text)
+    folded: str = _FOREIGN_DIGIT.sub(_decimal, text)
     return folded
+
+
+def _decimal(digit: regex.Match[str]) -> str:
+    # The pattern's tables may be of a newer Unicode than Python's own: a digit only they know stays as it is.
+    value = unicodedata.decimal(digit.group(), None)
+    return digit.group() if value is None else str(value)
 
 
 def tokenize(text: str) -> list[str]:

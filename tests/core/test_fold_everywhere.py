@@ -4,6 +4,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,13 @@ def test_every_character_finds_itself_in_either_case() -> None:
         tokens = tokenize(word)
         assert tokenize(word.upper()) == tokenize(word.lower()), hex(ord(character))
         assert all(term.standalone or term.text in tokens for term in query_terms(word)), hex(ord(character))
+
+
+@pytest.mark.parametrize("digits", ["\U00010d40\U00010d41", "\U0001ccf0", "\u0665\U00010d49", "\U00011de0"])
+def test_digits_newer_than_the_runtime(digits: str) -> None:
+    """C18: a digit of a later Unicode than Python knows is a character like another, and finds itself."""
+    assert fold(fold(digits)) == fold(digits)
+    assert {term.text for term in query_terms(f"page {digits}")} <= set(tokenize(f"on page {digits} of it"))
 
 
 @given(st.text(), st.text())
