@@ -30,7 +30,8 @@ from service.core.tokenize import query_terms
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE, ItemId, Workspace
 from service.ports.embedding import EncoderState
-from service.search.retrieve import Hybrid, Retriever
+from service.search.plan import Hybrid
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from service.settings import Settings, VectorMode
 from service.vector_parts import open_encoder, open_index, open_ledger

@@ -38,7 +38,8 @@ from service.ingest.lifecycle import Lifecycle
 from service.ingest.tags import Tagging
 from service.model import Workspace
 from service.ports.shadow import Retention
-from service.search.retrieve import Hybrid, Retriever
+from service.search.plan import Hybrid
+from service.search.retrieve import Retriever
 from service.search.shadow import ShadowRunner, ShadowSettings
 from service.settings import Settings
 from service.vector_parts import VectorParts, vector_parts

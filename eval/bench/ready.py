@@ -24,8 +24,9 @@ from service.model import DEFAULT_WORKSPACE, Capture, Workspace
 from service.ports.embedding import EncoderState, VectorLedger
 from service.ports.flag import RolloutFlag
 from service.ports.vectors import CollectionName, VectorSearch, collection_name
+from service.search.plan import Hybrid
 from service.search.request import ArmState, ByQuery, RetrieveOptions
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from service.settings import Settings
 from service.vector_parts import open_ledger

@@ -1,28 +1,23 @@
 """Retrieve: the one read path over the corpus."""
 
 import asyncio
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from service.core.cursors import Position, decode_cursor
-from service.core.fusion import FusionSettings
 from service.core.order import rank_key
-from service.core.rollout import RolloutDecision, decide_rollout
 from service.core.scoring import weigh_terms
 from service.core.tokenize import query_terms
 from service.errors import LexicalIndexUnavailable
-from service.ports.flag import RolloutFlag
 from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
 from service.ports.store import ReadSnapshot, Store
 from service.ports.tracing import UNTRACED, Span, Step, Tracer
-from service.search.degradation import ArmDegraded, Reason
+from service.search.degradation import ArmDegraded
 from service.search.hybrid import FUSION_DEPTH, HybridRanking, fuse
 from service.search.lexical_ranking import LexicalRanking, Reach, Scope, first_depth, rank_lexical
 from service.search.page import LEXICAL, PAGE_BYTES, Reading, answer_of, nothing_found, page_of
+from service.search.plan import Hybrid, Plan, Planner
 from service.search.request import (
     Answer,
-    Arms,
     ArmState,
     ByQuery,
     BySelection,
@@ -34,45 +29,9 @@ from service.search.request import (
     VectorArm,
 )
 from service.search.subjects import ranking_fingerprint, resolve
-from service.search.vector_arm import EncodedQuery, Nearest, VectorRequest
-from service.search.vector_arm import VectorArm as VectorSearchArm
+from service.search.vector_arm import Nearest
 
 ATTEMPTS = 6  # snapshots tried before an index that keeps moving ahead is taken as it is
-RAN = VectorArm(ArmState.RAN, "ran")
-Report = Callable[[Subject, RetrieveOptions, Answer], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Hybrid:
-    """Everything the vector arm adds. `budget` is in seconds, counted from the request's start.
-
-    `shadow` is told of every answer that was served while the flag said shadow.
-    """
-
-    arm: VectorSearchArm
-    flag: RolloutFlag
-    fusion: FusionSettings = field(default_factory=FusionSettings)
-    budget: float = 0.25
-    shadow: Report | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What a request does with the vector arm: what it will say if the arm does not run, and until when."""
-
-    run: bool
-    vector: VectorArm
-    deadline: float
-    fusion: FusionSettings
-    encoded: EncodedQuery | None = None
-
-    def has_encoded(self, text: str) -> bool:
-        """Whether this text's vector is there; no text needs none."""
-        return not text.strip() or (self.encoded is not None and self.encoded.request.text == text)
-
-    def degraded(self, reason: Reason) -> "_Plan":
-        """Go on without the arm, and say why."""
-        return replace(self, run=False, vector=VectorArm(ArmState.DEGRADED, reason), encoded=None)
 
 
 class Retriever:
@@ -88,7 +47,7 @@ class Retriever:
     ) -> None:
         self._store = store
         self._lexical = lexical
-        self._hybrid = hybrid
+        self._vectors = Planner(hybrid, tracer)
         self._tracer = tracer
         self._page_bytes = page_bytes
 
@@ -107,60 +66,19 @@ class Retriever:
         content_type = None if options.content_type is None else options.content_type.value
         fingerprint = ranking_fingerprint(options.workspace, subject, content_type)
         start = None if options.cursor is None else decode_cursor(options.cursor, fingerprint)
-        plan = await self._plan(options, start)
+        plan = await self._vectors.plan(options, start)
         answer = None
         if isinstance(subject, ByQuery):
-            plan = await self._encoded(subject.query, options, plan)
+            plan = await self._vectors.encoded(subject.query, options, plan)
             if start is None and not plan.run:
                 answer = await self._at_a_glance(subject, options, fingerprint, plan)
         if answer is None:
             answer = await self._in_a_snapshot(subject, options, fingerprint, start, plan)
-        if (
-            plan.vector.reason == Reason.SHADOW
-            and self._hybrid is not None
-            and self._hybrid.shadow is not None
-        ):
-            self._hybrid.shadow(subject, options, answer)
+        self._vectors.served(subject, options, answer, plan)
         return answer
 
-    async def _plan(self, options: RetrieveOptions, start: Position | None) -> _Plan:
-        """The flag's word, unless the request names its arms or goes on with a lexical walk."""
-        hybrid = self._hybrid
-        if hybrid is None or options.arms is Arms.LEXICAL:
-            return _Plan(
-                run=False, vector=VectorArm(ArmState.OFF, Reason.OFF), deadline=0.0, fusion=FusionSettings()
-            )
-        deadline = time.monotonic() + (hybrid.budget if options.budget is None else options.budget)
-        decision = RolloutDecision.RUN
-        if options.arms is Arms.BY_FLAG:
-            state = await hybrid.flag.state(options.workspace)
-            decision = decide_rollout(state, options.workspace, options.caller)
-        if start is not None and start.ranking == LEXICAL and decision is RolloutDecision.RUN:
-            decision = RolloutDecision.OFF  # a walk stays on the ranking that its first page had
-        fusion = hybrid.fusion
-        if options.arms is Arms.VECTOR:
-            fusion = FusionSettings(k=fusion.k, lexical_weight=0.0, vector_weight=1.0)
-        run = decision is RolloutDecision.RUN
-        plan = _Plan(run, RAN if run else VectorArm(ArmState.OFF, Reason(decision.value)), deadline, fusion)
-        refused = hybrid.arm.refusal(options.drill) if run else None
-        return plan if refused is None else plan.degraded(refused)
-
-    async def _encoded(self, text: str, options: RetrieveOptions, plan: _Plan) -> _Plan:
-        """The plan with the text's vector. No snapshot is held meanwhile: they are few, and encoding is slow."""
-        if self._hybrid is None or not plan.run or plan.has_encoded(text):
-            return plan
-        request = VectorRequest(
-            text, options.workspace, options.content_type, plan.deadline, options.drill, self._tracer
-        )
-        with self._tracer.span(Step.VECTOR) as span:
-            try:
-                return replace(plan, encoded=await self._hybrid.arm.encode(request))
-            except ArmDegraded as degraded:
-                span.fail(degraded.reason.value)
-                return plan.degraded(degraded.reason)
-
     async def _at_a_glance(
-        self, subject: ByQuery, options: RetrieveOptions, fingerprint: bytes, plan: _Plan
+        self, subject: ByQuery, options: RetrieveOptions, fingerprint: bytes, plan: Plan
     ) -> Answer | None:
         """The common read: the index is up to date, its first pool is enough, one statement brings the rest.
 
@@ -200,7 +118,7 @@ class Retriever:
         options: RetrieveOptions,
         fingerprint: bytes,
         start: Position | None,
-        plan: _Plan,
+        plan: Plan,
     ) -> Answer:
         """Every other read: terms, candidates, order and texts from one snapshot."""
         for attempt in range(ATTEMPTS):
@@ -212,7 +130,7 @@ class Retriever:
                         return await self._from(snapshot, query, options, fingerprint, start, plan, attempt)
                     except ViewLost:
                         continue
-            plan = await self._encoded(query.text, options, plan)
+            plan = await self._vectors.encoded(query.text, options, plan)
         raise LexicalIndexUnavailable("the lexical index is being repaired")
 
     async def _from(
@@ -222,13 +140,13 @@ class Retriever:
         options: RetrieveOptions,
         fingerprint: bytes,
         start: Position | None,
-        plan: _Plan,
+        plan: Plan,
         attempt: int,
     ) -> Answer:
         """The answer as this snapshot has it. Raises ViewLost when another one is needed."""
         if plan.encoded is None and not query.terms and not query.boosts:
             return nothing_found(await snapshot.corpus(options.workspace), start, plan.vector)
-        nearest = None if plan.encoded is None else asyncio.create_task(self._nearest(plan.encoded))
+        nearest = None if plan.encoded is None else asyncio.create_task(self._vectors.nearest(plan.encoded))
         try:
             view = await self._lexical.view(options.workspace, [t.text for t in query.terms], snapshot)
             if view.seq != snapshot.seq and attempt + 1 < ATTEMPTS:
@@ -261,7 +179,7 @@ class Retriever:
         options: RetrieveOptions,
         fingerprint: bytes,
         start: Position | None,
-        plan: _Plan,
+        plan: Plan,
         nearest: asyncio.Task[Nearest] | None,
     ) -> Reading:
         """Rank lexically and, when the vector arm has an answer in time, fuse. Raises ViewLost."""
@@ -284,17 +202,6 @@ class Retriever:
                 vector = VectorArm(ArmState.DEGRADED, degraded.reason)
         corpus = await snapshot.corpus(options.workspace)
         return Reading(corpus, view.source, query, lexical, hybrid, vector, fingerprint, start)
-
-    async def _nearest(self, encoded: EncodedQuery) -> Nearest:
-        """The vector arm's first round, under the request's deadline. Raises ArmDegraded."""
-        if self._hybrid is None:
-            raise ArmDegraded(Reason.OFF)
-        with self._tracer.span(Step.VECTOR) as span:
-            try:
-                return await self._hybrid.arm.nearest(encoded, FUSION_DEPTH)
-            except ArmDegraded as degraded:
-                span.fail(degraded.reason.value)
-                raise
 
 
 def asked_text(subject: Subject) -> str:

@@ -41,7 +41,8 @@ from service.model import (
     System,
 )
 from service.ports.shadow import RankMove, Retention, ShadowComparison
-from service.search.retrieve import Hybrid, Retriever
+from service.search.plan import Hybrid
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from service.settings import Settings
 from service.surfaces import shipped

@@ -18,7 +18,8 @@ from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE, Workspace
 from service.ports.embedding import EncoderState
 from service.ports.flag import RolloutFlag
-from service.search.retrieve import Hybrid, Report, Retriever
+from service.search.plan import Hybrid, Report
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from tests.builders import capture, store
 

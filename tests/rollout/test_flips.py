@@ -11,8 +11,9 @@ from service.adapters.flags.opening import open_flag
 from service.adapters.flags.settings import FlagSettings, FlagTiming
 from service.adapters.sql.rollout import SqlFlagLedger
 from service.ports.flag import FlagChange
+from service.search.plan import Hybrid
 from service.search.request import Answer, Arms, ArmState, ByQuery, RetrieveOptions, VectorArm
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from tests.rollout.parts import GENEROUS_S, WORKSPACE, House
 
 pytestmark = pytest.mark.anyio

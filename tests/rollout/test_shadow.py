@@ -15,6 +15,7 @@ from service.errors import StoreUnavailable
 from service.model import SelectionContext, Workspace
 from service.ports.shadow import Retention, ShadowComparison, ShadowLedger
 from service.search.degradation import Reason
+from service.search.plan import Hybrid
 from service.search.rank_moves import overlap, rank_moves
 from service.search.request import (
     Answer,
@@ -27,7 +28,7 @@ from service.search.request import (
     Subject,
     VectorArm,
 )
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from service.search.shadow import ShadowCounters, ShadowRunner, ShadowSettings, query_hash
 from service.search.vector_arm import VectorArm as VectorSearchArm
 from tests.rollout.parts import GENEROUS_S, QUERIES, WORKSPACE, House, WordEncoder, eventually

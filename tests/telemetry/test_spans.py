@@ -24,8 +24,9 @@ from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE
 from service.ports.tracing import UNTRACED, Step
 from service.search.degradation import Reason
+from service.search.plan import Hybrid
 from service.search.request import Arms, ByQuery, Explain, RetrieveOptions
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from service.settings import Settings
 from service.surfaces.http.app import create_app
 from service.surfaces.http.tracing import Traced

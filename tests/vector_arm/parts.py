@@ -25,8 +25,9 @@ from service.ports.vectors import (
     VectorQuery,
     VectorStoreError,
 )
+from service.search.plan import Hybrid
 from service.search.request import Answer, Arms, ByQuery, Explain, RetrieveOptions
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from tests.rollout.parts import WordEncoder as PlainWordEncoder
 

@@ -12,8 +12,9 @@ from service.adapters.vectors.memory import MemoryVectorIndex
 from service.bootstrap import Application
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import Workspace
+from service.search.plan import Hybrid
 from service.search.request import ArmState, ByQuery, RetrieveOptions
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from tests.builders import capture, store
 from tests.embeddings.hash_encoder import HashEncoder

@@ -31,8 +31,9 @@ from service.core.rollout import FlagKind, FlagState
 from service.ingest.vectors import StepOutcome, VectorWorker, WorkerSettings
 from service.model import DEFAULT_WORKSPACE, MAX_LIMIT, ItemId, PassageText, Workspace
 from service.ports.vectors import MAX_PAGE, CollectionName, PointKey, VectorPoint, point_id
+from service.search.plan import Hybrid
 from service.search.request import ByQuery, RetrieveOptions
-from service.search.retrieve import Hybrid, Retriever
+from service.search.retrieve import Retriever
 from service.search.vector_arm import VectorArm
 from service.settings import Settings
 from tests.embeddings.hash_encoder import HashEncoder
