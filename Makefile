@@ -1,8 +1,8 @@
-# Works from a clean clone with Python 3.11 and pip. `make run` installs what the service needs, the other
+# Works from a clean clone with Python 3.11 or newer and pip. `make run` installs what the service needs, the other
 # targets what development needs. VENV and PYTHON are yours to choose.
 
 SHELL := /bin/bash
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -51,13 +51,14 @@ RUN_STAMP := $(VENV)/.run
 else
 RUN_STAMP := $(VENV)/.vectors
 run: export CITEWELL_VECTORS := on
-run: export CORPUS_HYBRID_RETRIEVAL := on
+run: SWITCH_ON := flag set on --if-unset --force --reason 'make run VECTORS=1'
 ifneq ($(MODEL),)
 run: export CITEWELL_EMBEDDING_MODEL := $(MODEL)
 endif
 endif
 
-run: $(RUN_STAMP) ## serve the shipped corpora on HOST and PORT; VECTORS=1 with vectors, of MODEL if named
+run: $(RUN_STAMP) ## serve the shipped corpora on HOST and PORT; VECTORS=1 with vectors, of MODEL if named, for everybody
+	$(if $(SWITCH_ON),$(BIN)/citewell $(SWITCH_ON))
 	$(BIN)/citewell serve --shipped --host $(HOST) --port $(PORT)
 
 demo: $(VENV)/.run ## every promise once, on a database that is thrown away

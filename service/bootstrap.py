@@ -113,7 +113,12 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         store = await stack.enter_async_context(open_store(settings))
         timing = ShardTiming(settings.index_grace, settings.index_checkpoint_every)
         lexical_settings = LexicalSettings(
-            settings.data_dir / "lexical", settings.index_patience, settings.scan_bound, timing
+            settings.data_dir / "lexical",
+            settings.index_patience,
+            settings.scan_bound,
+            timing,
+            settings.open_workspaces,
+            first=Workspace(settings.workspace),
         )
         lexical = TantivyLexicalIndex(store, store, lexical_settings)
         stack.push_async_callback(lexical.close)

@@ -174,7 +174,7 @@ class SupersessionCycle(Conflict):
 
 
 class InvalidVocabulary(InvalidInput):
-    """A vocabulary names an id twice or refers to one it does not hold."""
+    """A vocabulary names an id twice, refers to one it does not hold, or holds too long a text."""
 
     code = "invalid_vocabulary"
     title = "Vocabulary is not consistent"

@@ -93,6 +93,12 @@ class Settings(BaseSettings):
         ge=0,
         description="Seconds a stale passage stays in the index for readers of older snapshots.",
     )
+    open_workspaces: int = Field(
+        default=32,
+        ge=1,
+        le=10_000,
+        description="Workspaces whose lexical index is open at once; the one used least lately is closed.",
+    )
     index_checkpoint_every: float = Field(
         default=30.0, gt=0, description="Seconds between two checkpoints of the index."
     )
@@ -144,8 +150,44 @@ class Settings(BaseSettings):
     )
     qdrant_api_key: SecretStr = Field(default=SecretStr(""), description="API key of the Qdrant server.")
     qdrant_grpc: bool = Field(default=False, description="Whether to speak gRPC to the Qdrant server.")
+    qdrant_grpc_port: int = Field(default=6334, ge=1, le=65_535, description="Its port for gRPC.")
+    qdrant_ca_file: Path | None = Field(
+        default=None, description="PEM file of the authority that signed the Qdrant server's certificate."
+    )
+    qdrant_timeout: int = Field(
+        default=120,
+        ge=1,
+        le=3_600,
+        description="Most seconds of one call to the Qdrant server; most calls have far less.",
+    )
+    qdrant_prefix: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$|^$",
+        max_length=100,
+        description="What this database's collections on a server begin with; empty: its id is in it.",
+    )
     qdrant_shards: int = Field(default=1, ge=1, description="Shards of a new collection on a server.")
     qdrant_replicas: int = Field(default=1, ge=1, description="Replicas of a new collection on a server.")
+    qdrant_hnsw_m: int = Field(
+        default=16, ge=2, le=512, description="Links of a point in the graph of a new collection on a server."
+    )
+    qdrant_hnsw_ef_construct: int = Field(
+        default=100, ge=4, le=10_000, description="Neighbours weighed when such a graph is built."
+    )
+    qdrant_hnsw_ef: int = Field(
+        default=128, ge=1, le=10_000, description="Neighbours weighed when such a graph is searched."
+    )
+    qdrant_quantization: bool = Field(
+        default=True,
+        description="Whether a new collection on a server has int8 copies in memory; hits are rescored.",
+    )
+    qdrant_oversampling: float = Field(
+        default=2.0, ge=1, le=100, description="So many times the hits are found by int8 and rescored."
+    )
+    qdrant_on_disk: bool = Field(
+        default=True,
+        description="Whether a new collection on a server has full vectors and payloads on disk.",
+    )
     hybrid_retrieval: str = Field(
         default="off",
         validation_alias="CORPUS_HYBRID_RETRIEVAL",

@@ -6,20 +6,30 @@ Nothing of it is imported by a process whose vectors are switched off: torch alo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
 
-from service.errors import CitewellError, ConfigurationError, Unavailable
+from service.adapters.sql.store import SqlStore
+from service.adapters.vectors.qdrant_server.settings import (
+    CollectionSettings,
+    Deployment,
+    Quantization,
+    Residence,
+    ServerSettings,
+    Transport,
+)
+from service.errors import ConfigurationError, Unavailable
 from service.ingest.absent_encoder import AbsentEncoder
-from service.ingest.migration import migrate
+from service.ingest.model_change import ModelChange
 from service.ingest.reconcile import Comparison
+from service.ingest.store_pointer import PointerKeeper
+from service.ingest.vector_reporting import reporting
 from service.ingest.vector_runner import VectorRunner
 from service.ingest.vectors import VectorWorker
-from service.ports.embedding import EncoderFailed
 from service.ports.tracing import UNTRACED, Tracer
 from service.search.vector_arm import VectorArm
 from service.settings import Settings, VectorMode
@@ -28,21 +38,35 @@ if TYPE_CHECKING:
     from embeddings.encoder_service import EncoderService
     from service.adapters.sql.engine import Engines
     from service.ports.embedding import Encoder, VectorLedger
+    from service.ports.vector_reports import VectorReports
     from service.ports.vectors import VectorIndex
 
 
 _log = structlog.get_logger(__name__)
-CHANGE_RETRY_S = 5.0  # between two tries to build the next model's collection
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VectorParts:
-    """What the vector arm is made of. Without vectors there is an arm that says so, and no worker."""
+    """What the vector arm is made of. Without vectors there is an arm that says so, and no worker.
+
+    All of it is of the model that this process searches with now: it changes when the model does.
+    """
 
     arm: VectorArm
     worker: VectorWorker | None
     runner: VectorRunner | None
     encoder: EncoderService | None
+    reports: VectorReports | None = None
+
+    @property
+    def model(self) -> str | None:
+        """The model that this process searches with, as the settings name it."""
+        return None if self.worker is None else self.worker.model
+
+    def switch(self, runner: VectorRunner, encoder: EncoderService) -> None:
+        """Search with the model of that runner's worker from the next request on."""
+        self.arm.switch(runner.worker.encoder)
+        self.worker, self.runner, self.encoder = runner.worker, runner, encoder
 
 
 def preload_vectors(settings: Settings) -> None:
@@ -67,7 +91,8 @@ async def vector_parts(
         yield VectorParts(VectorArm(AbsentEncoder(), None, None), None, None, None)
         return
     async with AsyncExitStack() as stack:
-        ledger, index = open_ledger(settings, engines), open_index(settings)
+        ledger = open_ledger(settings, engines)
+        index = open_index(settings, await deployment_of(settings, engines))
         stack.push_async_callback(index.close)
         service, encoder = open_encoder(settings, settings.embedding_model)
         stack.push_async_callback(service.close)
@@ -75,13 +100,24 @@ async def vector_parts(
         arm = VectorArm(encoder, index, ledger)
         stack.push_async_callback(arm.close)
         worker = VectorWorker(ledger, index, encoder, settings.embedding_model, tracer=tracer)
-        runner = None
+        parts = VectorParts(arm, worker, None, service, open_reports(engines))
         if settings.vectors is VectorMode.ON:
-            runner = VectorRunner(worker, tell=log_difference)
-            await stack.enter_async_context(_running(runner, worker))
-            if settings.embedding_next_model:
-                await stack.enter_async_context(_changing(settings, worker, arm))
-        yield VectorParts(arm, worker, runner, service)
+            await stack.enter_async_context(_following(settings, parts, worker))
+        yield parts
+
+
+@asynccontextmanager
+async def _following(settings: Settings, parts: VectorParts, worker: VectorWorker) -> AsyncIterator[None]:
+    """The worker in this process, and where the settings say so the one that builds the next model's vectors."""
+    parts.runner = runner = VectorRunner(worker, tell=log_difference)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(_running(runner, worker))
+        await stack.enter_async_context(pointing(worker))
+        if parts.reports is not None:
+            await stack.enter_async_context(reporting(runner, parts.reports))
+        if settings.embedding_next_model:
+            await stack.enter_async_context(_changing(settings, parts, worker))
+        yield
 
 
 @asynccontextmanager
@@ -92,45 +128,59 @@ async def _running(runner: VectorRunner, worker: VectorWorker) -> AsyncIterator[
     finally:
         runner.stop()
         await task
-        with suppress(Unavailable):  # the lease ends by itself
-            await worker.release()
+        await _release(worker)
 
 
 @asynccontextmanager
-async def _changing(settings: Settings, serving: VectorWorker, arm: VectorArm) -> AsyncIterator[None]:
-    """Build the next model's collection beside the one that serves, then search with it, without a restart."""
-    service, encoder = open_encoder(settings, settings.embedding_next_model)
-    service.start()
-    following = VectorWorker(
-        serving.ledger, serving.index, encoder, settings.embedding_next_model, tracer=serving.tracer
+async def pointing(worker: VectorWorker) -> AsyncIterator[None]:
+    """Keep the store's own pointer where SQL points for as long as the block lasts."""
+    keeper = PointerKeeper(
+        worker.ledger, worker.index, lambda reason: _log.warning("pointer_not_moved", reason=reason)
     )
+    async with _in_background(keeper.run()):
+        yield
+
+
+@asynccontextmanager
+async def _changing(settings: Settings, parts: VectorParts, serving: VectorWorker) -> AsyncIterator[None]:
+    """Build the next model's collection beside the one that serves, then search with it, without a restart."""
+    model = settings.embedding_next_model
+    service, encoder = open_encoder(settings, model)
+    following = VectorWorker(serving.ledger, serving.index, encoder, model, tracer=serving.tracer)
     runner = VectorRunner(following, tell=log_difference)
-    task = asyncio.create_task(change_model(following, runner, lambda: arm.switch(encoder)))
+
+    def switch() -> None:
+        parts.switch(runner, service)
+        _log.info("model_changed", model=model)
+
+    def tell(reason: str) -> None:
+        _log.warning("model_change_waits", model=model, reason=reason)
+
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(service.close)
+        stack.push_async_callback(_release, following)
+        service.start()
+        await stack.enter_async_context(_in_background(ModelChange(runner, switch, tell).run()))
+        if parts.reports is not None:
+            await stack.enter_async_context(reporting(runner, parts.reports))
+        yield
+
+
+@asynccontextmanager
+async def _in_background(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Work that never raises, cancelled at the end of the block."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        runner.stop()
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        with suppress(Unavailable):
-            await following.release()
-        await service.close()
 
 
-async def change_model(worker: VectorWorker, runner: VectorRunner, switch: Callable[[], None]) -> None:
-    """Wait for the model, migrate, switch, and follow the log with it. A failure is logged and tried again."""
-    while True:
-        try:
-            await migrate(worker)
-            break
-        except (CitewellError, EncoderFailed) as error:
-            if not isinstance(error, EncoderFailed) or worker.encoder.failure:
-                _log.warning("model_change_waits", model=worker.model, reason=str(error))
-            await asyncio.sleep(CHANGE_RETRY_S)
-    switch()
-    _log.info("model_changed", model=worker.model)
-    await runner.run()
+async def _release(worker: VectorWorker) -> None:
+    with suppress(Unavailable):  # the lease ends by itself
+        await worker.release()
 
 
 def log_difference(found: Comparison) -> None:
@@ -145,6 +195,13 @@ def open_ledger(settings: Settings, engines: Engines) -> VectorLedger:
     with _extras():
         from service.adapters.sql.ledger import SqlVectorLedger  # noqa: PLC0415 - see the module's docstring
     return SqlVectorLedger(engines, settings.embedding_cache_dtype)
+
+
+def open_reports(engines: Engines) -> VectorReports:
+    """What the processes tell each other of the vector index."""
+    from service.adapters.sql.vector_reports import SqlVectorReports  # noqa: PLC0415 - as its neighbours
+
+    return SqlVectorReports(engines)
 
 
 def open_encoder(settings: Settings, model: str) -> tuple[EncoderService, Encoder]:
@@ -185,27 +242,69 @@ def _extras() -> Iterator[None]:
         ) from error
 
 
-def open_index(settings: Settings) -> VectorIndex:
-    """Qdrant Edge in the data directory, or the Qdrant server of the settings. Raises ConfigurationError."""
-    with _extras():
-        return _server_index(settings) if settings.qdrant_url else _edge_index(settings)
-
-
-def _server_index(settings: Settings) -> VectorIndex:
-    from service.adapters.vectors.qdrant_server.index import ServerVectorIndex, connect  # noqa: PLC0415
-    from service.adapters.vectors.qdrant_server.settings import (  # noqa: PLC0415
-        CollectionSettings,
-        ServerSettings,
-        Transport,
+async def deployment_of(settings: Settings, engines: Engines) -> Deployment | None:
+    """Whose collections a Qdrant server keeps for this database; None where there is no server."""
+    if not settings.qdrant_url:
+        return None
+    ledger = open_ledger(settings, engines)
+    seen = {one.name: await ledger.progress(one.name) for one in await ledger.collections()}
+    return Deployment(
+        await SqlStore(engines).database_id(),
+        {name: progress.incarnation for name, progress in seen.items() if progress and progress.incarnation},
     )
 
-    server = ServerSettings(
+
+def open_index(settings: Settings, deployment: Deployment | None = None) -> VectorIndex:
+    """Qdrant Edge in the data directory, or the deployment's collections on the Qdrant server of the settings.
+
+    Raises ConfigurationError, also for a server without a deployment: nothing would keep databases apart.
+    """
+    with _extras():
+        if not settings.qdrant_url:
+            return _edge_index(settings)
+        if deployment is None:
+            raise ConfigurationError("a Qdrant server holds the vectors of one database: name the deployment")
+        return _server_index(settings, deployment)
+
+
+def server_settings(settings: Settings) -> ServerSettings:
+    """Where the Qdrant server is, as the settings say."""
+    return ServerSettings(
         settings.qdrant_url,
         api_key=settings.qdrant_api_key.get_secret_value() or None,
         transport=Transport.GRPC if settings.qdrant_grpc else Transport.REST,
+        grpc_port=settings.qdrant_grpc_port,
+        authority=settings.qdrant_ca_file,
+        longest_call_seconds=settings.qdrant_timeout,
     )
-    collections = CollectionSettings(shards=settings.qdrant_shards, replicas=settings.qdrant_replicas)
-    return ServerVectorIndex(connect(server), collections)
+
+
+def collection_settings(settings: Settings, deployment: Deployment) -> CollectionSettings:
+    """How a database's collections on a server are named, made and searched, as the settings say."""
+    return CollectionSettings(
+        prefix=settings.qdrant_prefix or deployment.prefix,
+        deployment=deployment,
+        links=settings.qdrant_hnsw_m,
+        build_depth=settings.qdrant_hnsw_ef_construct,
+        search_depth=settings.qdrant_hnsw_ef,
+        quantization=Quantization.INT8 if settings.qdrant_quantization else Quantization.NONE,
+        oversampling=settings.qdrant_oversampling,
+        residence=Residence.DISK if settings.qdrant_on_disk else Residence.MEMORY,
+        shards=settings.qdrant_shards,
+        replicas=settings.qdrant_replicas,
+    )
+
+
+def _server_index(settings: Settings, deployment: Deployment) -> VectorIndex:
+    from service.adapters.vectors.qdrant_server.index import ServerVectorIndex, connect  # noqa: PLC0415
+
+    try:
+        client = connect(server_settings(settings))
+    except OSError as error:
+        raise ConfigurationError(
+            f"CITEWELL_QDRANT_CA_FILE: no certificate can be read from it ({error.strerror or error})"
+        ) from error
+    return ServerVectorIndex(client, collection_settings(settings, deployment))
 
 
 def _edge_index(settings: Settings) -> VectorIndex:

@@ -50,9 +50,11 @@ from service.model import DEFAULT_WORKSPACE
 from service.ports.vectors import VectorQuery
 from service.search.hybrid import FUSION_DEPTH
 from service.search.request import Arms, ArmState, ByQuery, RetrieveOptions
+from service.search.vector_arm import SPARE
 
 WARM_UP = 50
 NEAREST = 10
+ASKED = FUSION_DEPTH + FUSION_DEPTH // SPARE  # points that a read asks for
 EXACT_POINTS = 20_000  # the store's own threshold; a smaller corpus lowers it, so that a graph is built
 Call = Callable[[str], Awaitable[object]]
 
@@ -149,11 +151,11 @@ async def measured(
         query = VectorQuery(vector, DEFAULT_WORKSPACE, None, limit)
         await index.search(collection_of(encoder), query, soon())
 
-    deep, near = f"bare store, {2 * FUSION_DEPTH} best", f"bare store, {NEAREST} best"
+    deep, near = f"bare store, {ASKED} best", f"bare store, {NEAREST} best"
     series: dict[str, Call] = {
         "hybrid, whole use case": hybrid,
         "lexical, whole use case": lexical,
-        deep: partial(bare, limit=2 * FUSION_DEPTH),
+        deep: partial(bare, limit=ASKED),
         near: partial(bare, limit=NEAREST),
     }
     for call in series.values():
@@ -191,7 +193,7 @@ async def recall(index: EdgeVectorIndex, encoder: ReadyEncoder, asked: Sequence[
     """The share of the truly nearest passages that the store finds, at both depths."""
     truth = nearest(size.drawn, captures(size.passages, size.seed), asked, FUSION_DEPTH)
     found: dict[int, list[float]] = {}
-    for limit, depth in ((NEAREST, NEAREST), (2 * FUSION_DEPTH, FUSION_DEPTH)):
+    for limit, depth in ((NEAREST, NEAREST), (ASKED, FUSION_DEPTH)):
         for text, best in zip(asked, truth, strict=True):
             vector = await encoder.encode_query(text, DEFAULT_WORKSPACE)
             query = VectorQuery(vector, DEFAULT_WORKSPACE, None, limit)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from embeddings.encoder_service import EncoderService
 from embeddings.encoder_state import Phase
-from embeddings.errors import EmbeddingError, Overloaded
+from embeddings.errors import EmbeddingError, InvalidText, Overloaded
 from service.model import Workspace
-from service.ports.embedding import EncoderBusy, EncoderFailed, EncoderState
+from service.ports.embedding import EncoderBusy, EncoderFailed, EncoderState, TextRefused
 
 if TYPE_CHECKING:
     from service.ports.vectors import Float32Array
@@ -55,19 +55,28 @@ class ServiceEncoder:
         return self._service.fingerprint.dimension
 
     async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
-        """A (dimension,) float32 unit vector, remembered for this workspace only. Raises EncoderFailed."""
+        """A (dimension,) float32 unit vector, remembered for this workspace only.
+
+        Raises TextRefused, EncoderBusy, EncoderFailed.
+        """
         try:
             return await self._service.encode_query(text, partition=workspace)
-        except Overloaded as error:
-            raise EncoderBusy(error.detail) from error
         except EmbeddingError as error:
-            raise EncoderFailed(error.detail) from error
+            raise _as_ours(error) from error
 
     async def encode_passages(self, texts: Sequence[str]) -> Sequence[Float32Array]:
-        """Per text its windows, (windows, dimension) float32 unit rows. Raises EncoderFailed."""
+        """Per text its windows, (windows, dimension) float32 unit rows; refused where one of the texts is.
+
+        Raises TextRefused, EncoderBusy, EncoderFailed.
+        """
         try:
             return await self._service.encode_passages(texts)
-        except Overloaded as error:
-            raise EncoderBusy(error.detail) from error
         except EmbeddingError as error:
-            raise EncoderFailed(error.detail) from error
+            raise _as_ours(error) from error
+
+
+def _as_ours(error: EmbeddingError) -> EncoderFailed:
+    """The same in the port's words. Whose fault it is matters: an ill encoder is closed to everybody."""
+    if isinstance(error, InvalidText):
+        return TextRefused(error.detail)
+    return EncoderBusy(error.detail) if isinstance(error, Overloaded) else EncoderFailed(error.detail)

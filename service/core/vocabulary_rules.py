@@ -6,9 +6,16 @@ from service.core.text import is_storable
 from service.errors import InvalidText, InvalidVocabulary
 from service.model import Vocabulary
 
+MAX_CHARS = 2_000  # of one text of a vocabulary
+MAX_USE_CASES = 90  # of one system: all its words together stay a query that the service reads
+
 
 def check_vocabulary(vocabulary: Vocabulary) -> None:
-    """Raises InvalidVocabulary for an id used twice or a reference to nothing, InvalidText for odd text."""
+    """What its types do not say of it.
+
+    Raises InvalidVocabulary for an id used twice, a reference to nothing or more words than can be asked for,
+    InvalidText for odd text.
+    """
     _distinct("system", [system.system_id for system in vocabulary.systems])
     attributes = _distinct("attribute", [attribute.attribute_id for attribute in vocabulary.attributes])
     factors = _distinct("factor", [factor.factor_id for factor in vocabulary.factors])
@@ -21,9 +28,18 @@ def check_vocabulary(vocabulary: Vocabulary) -> None:
                 raise InvalidVocabulary(
                     f"option {option.option_id} names the unknown attribute {attribute_id}"
                 )
+    _check_texts(vocabulary)
+
+
+def _check_texts(vocabulary: Vocabulary) -> None:
     for text in _texts(vocabulary):
         if not is_storable(text):
             raise InvalidText("the vocabulary holds a NUL or a lone surrogate")
+        if len(text) > MAX_CHARS:
+            raise InvalidVocabulary(f"a text of a vocabulary has at most {MAX_CHARS} characters")
+    for system in vocabulary.systems:
+        if len(system.use_cases) > MAX_USE_CASES:
+            raise InvalidVocabulary(f"system {system.system_id} has more than {MAX_USE_CASES} use cases")
 
 
 def _distinct(kind: str, ids: list[str]) -> frozenset[str]:

@@ -163,7 +163,7 @@ def lacking_evidence(after: FlagState, evidence: FlagEvidence | None) -> str | N
     if after.kind not in PAST_SHADOW:
         return None
     if evidence is None:
-        return "past shadow, the flag needs an evaluation report that says GO"
+        return "past shadow, the flag needs an evaluation report that says GO (--report), or --force"
     if evidence.verdict is not Verdict.GO:
         return f"the evaluation report says {evidence.verdict.value}"
     return None

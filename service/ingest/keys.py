@@ -1,6 +1,5 @@
 """API keys: made, listed and revoked by an operator, and checked for every request."""
 
-import asyncio
 import math
 import secrets
 import time
@@ -27,15 +26,13 @@ from service.core.access import (
     workspace_name,
 )
 from service.core.text import is_storable
-from service.errors import InvalidInput, KeyNotFound, RateLimited, Unauthenticated, Unavailable
+from service.errors import InvalidInput, KeyNotFound, RateLimited, Unauthenticated
+from service.ingest.key_ring import KeyRing
+from service.ingest.key_uses import KeyUses
 from service.model import Workspace
 from service.ports.keys import KeyLedger
 
-FRESH_S: Final = (
-    2.0  # how long a key is believed without asking the store: a revocation counts everywhere by then
-)
 REMEMBERED: Final = 10_000  # keys; the least recently used go first
-USE_NOTED_S: Final = 60.0  # how exact "last used" is
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,43 +104,26 @@ def _check(order: KeyOrder) -> None:
         raise InvalidInput("a rate is a number of requests a second, above 0", field="rate")
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What the store said of a key id, and until when it is believed."""
-
-    key: ApiKey | None
-    until: float
-
-
 class Gatekeeper:
     """Decides what a request may do, from its key and the workspace it asks for.
 
-    The store is asked once every FRESH_S a key.
+    No request costs the store a statement: keys are in memory (`key_ring`), uses are written in the background.
     `rate` is the default allowance in requests a second, 0.0 for no limit.
     """
 
     def __init__(
         self, ledger: KeyLedger, clock: Callable[[], datetime], default: Workspace, rate: float = 0.0
     ) -> None:
-        self._ledger = ledger
+        self._ring = KeyRing(ledger)
+        self._uses = KeyUses(ledger)
         self._clock = clock
         self._default = default
         self._rate = rate
-        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._allowances: OrderedDict[str, Allowance] = OrderedDict()
-        self._locked = False
-        self._looked_at = -math.inf
-        self._used: dict[str, datetime] = {}
-        self._noted: dict[str, datetime] = {}
-        self._noting: asyncio.Task[None] | None = None
 
     async def is_locked(self) -> bool:
         """Whether keys exist, so that requests need one. Raises StoreUnavailable."""
-        if not self._locked and time.monotonic() - self._looked_at > FRESH_S:
-            if await self._ledger.has_any():  # an older look that ends later unlocks nothing
-                self._locked = True
-            self._looked_at = time.monotonic()
-        return self._locked
+        return not await self._ring.is_empty()
 
     async def admit(self, key: str | None, asked: str | None) -> Access:
         """What the bearer of a key may do in the workspace asked for.
@@ -157,34 +137,21 @@ class Gatekeeper:
         good = await self._good(key)
         self._spend(good)
         access = grant(good, asked, self._default)
-        self._note(good)
+        self._uses.note(good, self._clock())
         return access
 
     async def close(self) -> None:
         """Write down the last uses that were not yet."""
-        if self._noting is not None:
-            await asyncio.wait({self._noting})
-        if self._used:
-            await self._write_uses()
+        await self._ring.close()
+        await self._uses.close()
 
     async def _good(self, text: str) -> ApiKey:
         parts = split_key(text)
-        key = None if parts is None else await self._find(parts[0])
+        key = None if parts is None else await self._ring.find(parts[0])
         secret = "" if parts is None else parts[1]
         if not is_good(key, secret) or key is None:
             raise Unauthenticated("the API key is unknown, altered or revoked")
         return key
-
-    async def _find(self, key_id: str) -> ApiKey | None:
-        now = time.monotonic()
-        known = self._known.get(key_id)
-        if known is None or known.until < now:
-            known = _Known(await self._ledger.find(key_id), now + FRESH_S)
-            self._known[key_id] = known
-        self._known.move_to_end(key_id)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-        return known.key
 
     def _spend(self, key: ApiKey) -> None:
         rate = self._rate if key.rate is None else key.rate
@@ -202,21 +169,3 @@ class Gatekeeper:
             raise RateLimited(
                 f"this key may ask {rate:g} times a second", retry_after=min(3_600, math.ceil(wait))
             )
-
-    def _note(self, key: ApiKey) -> None:
-        """Remember the use; it is written in the background, at most once in USE_NOTED_S a key."""
-        now = self._clock()
-        noted = self._noted.get(key.key_id, key.last_used_at)
-        if noted is not None and (now - noted).total_seconds() < USE_NOTED_S:
-            return
-        self._noted[key.key_id] = self._used[key.key_id] = now
-        if self._noting is None or self._noting.done():
-            self._noting = asyncio.create_task(self._write_uses())
-
-    async def _write_uses(self) -> None:
-        used, self._used = self._used, {}
-        try:
-            await self._ledger.note_use(used)
-        except Unavailable:  # the use is told again in a minute
-            for key_id in used:
-                self._noted.pop(key_id, None)

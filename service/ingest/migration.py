@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from service.errors import Conflict
-from service.ingest.reconcile import reconcile
+from service.errors import Conflict, Unavailable
+from service.ingest.lease import LeaseLost
+from service.ingest.reconcile import compare, repaired
+from service.ingest.store_pointer import repair_pointer
 from service.ingest.vectors import StepOutcome, VectorWorker, new_collection
 from service.ports.embedding import CollectionRole, Embeddable, EncoderFailed, EncoderState, KnownCollection
-from service.ports.vectors import CollectionPointer, VectorQuery
+from service.ports.vectors import VectorQuery, VectorStoreError
 
 if TYPE_CHECKING:
     from service.ports.vectors import Float32Array
@@ -35,53 +37,93 @@ class MigrationRefused(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """What was switched to. `recall` is recall@10 of the index against brute force on a sample."""
+    """What was switched to. `recall` is recall@10 of the index against brute force on a sample.
+
+    `is_pointed` is False while the store's own pointer still lags behind; the worker moves it.
+    """
 
     collection: KnownCollection
     switched: bool
     passages: int
     points: int
     recall: float | None
+    is_pointed: bool = True
 
 
 async def migrate(worker: VectorWorker, progress: Callable[[int], None] | None = None) -> Migration:
-    """Build, check and activate the collection of the worker's model. Raises MigrationRefused, EncoderFailed."""
+    """Build, check and activate the collection of the worker's model, alone.
+
+    Raises MigrationRefused, EncoderFailed, and Unavailable while another process is at it.
+    """
     if worker.encoder.state is not EncoderState.READY:
         raise EncoderFailed(worker.encoder.failure or "the model is not loaded")
     known = await worker.ledger.collections()
     mine = [one for one in known if one.fingerprint == worker.encoder.fingerprint]
     active = next((one for one in mine if one.role is CollectionRole.ACTIVE), None)
     if active is not None:
-        return Migration(active, switched=False, passages=0, points=0, recall=None)
+        pointed = await _is_pointed(worker)
+        return Migration(active, switched=False, passages=0, points=0, recall=None, is_pointed=pointed)
     building = next((one for one in mine if one.role is CollectionRole.BUILDING), None)
     if building is None:
         building = new_collection(
             worker.encoder, worker.model, generation=len(mine) + 1, role=CollectionRole.BUILDING
         )
         await worker.ledger.register(building)
-    while await worker.follow(building) is StepOutcome.WORKED:
-        if progress is not None:
-            progress(worker.counters.upserted)
-    passages, points, recall = await _checked(worker, building)
-    await worker.ledger.activate(building.name)
-    if isinstance(worker.index, CollectionPointer):
-        await worker.index.activate(building.name, time.monotonic() + 30.0)
-    return Migration(building, switched=True, passages=passages, points=points, recall=recall)
+    try:
+        passages, points, recall = await _built(worker, building, progress)
+    except LeaseLost as lost:
+        raise Unavailable(f"another process is building {building.name}") from lost
+    pointed = await _is_pointed(worker)
+    return Migration(
+        building, switched=True, passages=passages, points=points, recall=recall, is_pointed=pointed
+    )
 
 
-async def _checked(worker: VectorWorker, building: KnownCollection) -> tuple[int, int, float]:
-    """Passages, points and recall of a complete collection. Raises MigrationRefused."""
-    await reconcile(worker, building, repair=True)
-    found = await reconcile(worker, building, repair=False)
-    parked = len(await worker.ledger.parked(building.name, 1_000))
-    if found.missing > parked or found.orphans:
-        raise MigrationRefused(
-            f"the new collection lacks {found.missing} passages and has {found.orphans} points too many"
-        )
+async def _is_pointed(worker: VectorWorker) -> bool:
+    """Move the store's own pointer. The switch is made in SQL: a pointer that cannot be moved undoes nothing."""
+    try:
+        await repair_pointer(worker.ledger, worker.index)
+    except (VectorStoreError, Unavailable):
+        return False
+    return True
+
+
+async def _built(
+    worker: VectorWorker, building: KnownCollection, progress: Callable[[int], None] | None
+) -> tuple[int, int, float]:
+    """Passages, points and recall of the collection that serves now. Raises MigrationRefused, LeaseLost."""
+    await _caught_up(worker, building, progress)
+    passages = await _checked(worker, building)
     recall = await sample_recall(worker, building)
     if recall < LOWEST_RECALL:
         raise MigrationRefused(f"the new collection's recall@{DEPTH} against brute force is {recall:.3f}")
-    return found.passages, found.points, recall
+    await _caught_up(worker, building, progress)  # with what was captured while it was checked
+    points = await worker.index.count(building.name, None, time.monotonic() + 30.0)
+    await worker.require(building)
+    await worker.ledger.activate(building.name)
+    return passages, points, recall
+
+
+async def _caught_up(
+    worker: VectorWorker, building: KnownCollection, progress: Callable[[int], None] | None
+) -> None:
+    while await worker.follow(building) is StepOutcome.WORKED:
+        if progress is not None:
+            progress(worker.counters.upserted)
+
+
+async def _checked(worker: VectorWorker, building: KnownCollection) -> int:
+    """The passages of a complete collection; what is parked, or changes meanwhile, is no lack.
+
+    Raises MigrationRefused.
+    """
+    passages = (await repaired(worker, building)).passages
+    found = await compare(worker, building)
+    if found.differs:
+        raise MigrationRefused(
+            f"the new collection lacks {found.missing} passages and has {found.orphan} points too many"
+        )
+    return passages
 
 
 async def sample_recall(worker: VectorWorker, collection: KnownCollection, seed: int = 0) -> float:
@@ -91,7 +133,7 @@ async def sample_recall(worker: VectorWorker, collection: KnownCollection, seed:
         return 1.0
     sample = random.Random(seed).sample(passages, min(SAMPLE, len(passages)))  # noqa: S311 - a sample
     vectors = await worker.ledger.cached(collection.fingerprint, [one.text_hash for one in sample])
-    asked = [(one, vectors[one.text_hash][0]) for one in sample if one.text_hash in vectors]
+    asked = [(one, vectors[one.text_hash][0]) for one in sample if len(vectors.get(one.text_hash, ()))]
     exact = await _brute_force(worker, collection, passages, asked)
     hits = wanted = 0
     for (one, vector), (threshold, size) in zip(asked, exact, strict=True):

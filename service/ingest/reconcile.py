@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from service.errors import Unavailable
-from service.ingest.vectors import UNKNOWN_WINDOWS, VectorWorker
+from service.ingest.changed import PAGE, passages_changed
+from service.ingest.trimming import TextsInUse
+from service.ingest.vectors import MOST_PARKED, UNKNOWN_WINDOWS, VectorWorker
 from service.ports.embedding import Embeddable, KnownCollection
 from service.ports.vectors import MAX_PAGE, CollectionName, PointKey, point_id
 
-PAGE = 512
 CALL_S = 60.0
-MOST_PARKED = 100_000  # read at once; each is a passage number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,27 @@ class Comparison:
 async def reconcile(worker: VectorWorker, collection: KnownCollection, *, repair: bool) -> Reconciliation:
     """Every live scorable passage must have all its windows, and no other point may exist.
 
-    A passage whose text was never encoded counts as missing, and so does a parked one. Holds the ids of one
-    collection in memory, 16 bytes each and Python's overhead.
+    A passage whose text was never encoded counts as missing, and so does a parked one; before a repair all of
+    these are tried again. Holds the ids of one collection in memory, 16 bytes each and Python's overhead.
+
+    Raises Unavailable when a repair is asked for and another worker has the collection.
     """
-    if repair:
-        await worker.retry_parked(collection)
+    if not repair:
+        return await _reconciled(worker, collection, repair=False)
+    if not await worker.hold(collection):
+        raise Unavailable(
+            f"another worker has {collection.name}, and repairs what it finds every ten minutes: stop it first"
+        )
+    await worker.retry_parked(collection)
+    return await repaired(worker, collection)
+
+
+async def repaired(worker: VectorWorker, collection: KnownCollection) -> Reconciliation:
+    """The same; parked passages are left alone. Raises LeaseLost."""
+    return await _reconciled(worker, collection, repair=True)
+
+
+async def _reconciled(worker: VectorWorker, collection: KnownCollection, *, repair: bool) -> Reconciliation:
     parked = await _parked(worker, collection)
     strays = await _present(worker, collection)
     points, passages, missing = len(strays), 0, 0
@@ -68,32 +84,35 @@ async def reconcile(worker: VectorWorker, collection: KnownCollection, *, repair
         if repair and lacking:
             await worker.write(collection, [one for one in lacking if one.passage_key not in parked])
             await _lacking(worker, collection, lacking, strays)  # what has just been written is no stray
-            if not await worker.hold(collection):  # encoding may take longer than a lease lasts
-                raise Unavailable("another worker has taken the collection over; reconcile again")
     orphans = len(strays)
     if repair:
         await _delete(worker, collection, strays)
     return Reconciliation(passages, points, missing, orphans, repaired=repair)
 
 
-async def compare(worker: VectorWorker, collection: KnownCollection, pause: float = 0.0) -> Comparison:
+async def compare(
+    worker: VectorWorker, collection: KnownCollection, pause: float = 0.0, in_use: TextsInUse | None = None
+) -> Comparison:
     """The same without repair, beside a worker that goes on; rests `pause` seconds after each page.
 
     What is read first may change before the rest is read. So an item that the log speaks of after what the
-    index had at the beginning is left out: every other item was the same on both sides all the time.
+    index had at the beginning is left out: every other item was the same on both sides all the time. `in_use`
+    is told of every live text.
     """
     began = datetime.now(UTC)
-    applied = await _applied(worker, collection)
+    live = TextsInUse() if in_use is None else in_use
+    live.since = await _applied(worker, collection)
     parked = await _parked(worker, collection)
     strays = await _present(worker, collection)
     lacking: set[int] = set()
     async for page in _live(worker):
+        live.add(page)
         found = await _lacking(worker, collection, page, strays)
         lacking.update(passage.passage_key for passage in found)
         await asyncio.sleep(pause)
     if lacking or strays:
         lacking -= parked | await _parked(worker, collection)
-        async for passages in _spoken_of(worker, applied):
+        async for passages in passages_changed(worker.ledger, live.since):
             await _explain(worker, collection, passages, lacking, strays)
     return Comparison(collection.name, began, len(lacking), len(strays))
 
@@ -116,30 +135,19 @@ async def _live(worker: VectorWorker) -> AsyncIterator[Sequence[Embeddable]]:
         yield page
 
 
-async def _spoken_of(worker: VectorWorker, seq: int) -> AsyncIterator[Sequence[Embeddable]]:
-    """The passages, live or not, of every item in the log after an entry."""
-    while True:
-        item_keys, last = await worker.ledger.item_changes(seq, worker.settings.changes)
-        if last == seq:
-            return
-        seq, after = last, None
-        while item_keys and (page := await worker.ledger.embeddable(item_keys, after, PAGE)):
-            after = page[-1].passage_key
-            yield page
-
-
 async def _lacking(
     worker: VectorWorker, collection: KnownCollection, page: Sequence[Embeddable], strays: set[uuid.UUID]
 ) -> list[Embeddable]:
     """The passages of a page without all their points in `strays`; what they do have is taken out of it.
 
-    No other passage can want those points: an id belongs to one window of one passage.
+    No other passage can want those points: an id belongs to one window of one passage. A passage in which the
+    model sees no token has no window, and lacks nothing.
     """
     windows = await worker.ledger.cached_windows(collection.fingerprint, [p.text_hash for p in page])
     lacking = []
     for passage in page:
         ids = list(_ids(passage, windows.get(passage.text_hash, 0)))
-        if not ids or not strays.issuperset(ids):
+        if passage.text_hash not in windows or not strays.issuperset(ids):
             lacking.append(passage)
         strays.difference_update(ids)
     return lacking
@@ -180,6 +188,7 @@ async def _present(worker: VectorWorker, collection: KnownCollection) -> set[uui
 async def _delete(worker: VectorWorker, collection: KnownCollection, strays: set[uuid.UUID]) -> None:
     left = iter(strays)
     while part := list(islice(left, MAX_PAGE)):
+        await worker.require(collection)
         await worker.index.delete(collection.name, part, _soon())
 
 

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.ingest.reconcile import Comparison, compare, reconcile
+from service.ingest.reconcile import Comparison, compare, repaired
+from service.ingest.trimming import TextsInUse, trim_cache
 from service.ingest.vectors import VectorWorker
 from service.ports.embedding import KnownCollection
 
@@ -23,6 +24,7 @@ class _Comparing:
     """A comparison in the background."""
 
     collection: KnownCollection
+    in_use: TextsInUse
     task: asyncio.Task[Comparison]
 
 
@@ -32,7 +34,7 @@ class Reconciler:
 
     A repair is made within the turn, so that no step of the same worker comes between reading a row and
     writing its points. `tell` is called with each difference before it is repaired; `last` is the newest
-    comparison.
+    comparison. Where nothing differs the cache is trimmed.
     """
 
     worker: VectorWorker
@@ -40,6 +42,7 @@ class Reconciler:
     tell: Callable[[Comparison], None] = unheard
     last: Comparison | None = None
     _due: float = float("-inf")
+    _forks: int = 0  # of the log, as the newest comparison knew them
     _comparing: _Comparing | None = None
     _proving: bool = False
 
@@ -49,14 +52,20 @@ class Reconciler:
         Raises StoreUnavailable, VectorStoreError, EncoderFailed; it is tried again later.
         """
         comparing = self._comparing
-        if comparing is None and time.monotonic() >= self._due:
+        if comparing is None and (time.monotonic() >= self._due or self._is_forked):
             collection = await self.worker.collection()
             if collection is not None:
-                task = asyncio.create_task(compare(self.worker, collection, PAGE_PAUSE_S))
-                self._comparing = _Comparing(collection, task)
+                in_use, self._forks = TextsInUse(), self.worker.ledger.forks
+                task = asyncio.create_task(compare(self.worker, collection, PAGE_PAUSE_S, in_use))
+                self._comparing = _Comparing(collection, in_use, task)
         elif comparing is not None and comparing.task.done():
             self._comparing = None
             await self._conclude(comparing)
+
+    @property
+    def _is_forked(self) -> bool:
+        """Whether the database was put back: the points of the history that was lost are still there."""
+        return self.worker.ledger.forks != self._forks
 
     async def close(self) -> None:
         """Give up the comparison in hand."""
@@ -73,6 +82,8 @@ class Reconciler:
         self.last = comparing.task.result()
         if self.last.differs:
             self.tell(self.last)
-            await reconcile(self.worker, comparing.collection, repair=True)
+            await repaired(self.worker, comparing.collection)
             self._proving = not proving  # whether it helped is seen at once; if not, it waits its turn
+        else:
+            await trim_cache(self.worker.ledger, comparing.collection.fingerprint, comparing.in_use)
         self._due = time.monotonic() + (0.0 if self._proving else self.every)

@@ -32,6 +32,10 @@ class EncoderBusy(EncoderFailed):
     """The encoder's queue is full."""
 
 
+class TextRefused(EncoderFailed):
+    """A text that has no vector, whoever asks and however often; of the encoder it says nothing."""
+
+
 class Encoder(Protocol):
     """Texts to unit vectors of one model, off the event loop."""
 
@@ -56,7 +60,12 @@ class Encoder(Protocol):
         ...
 
     async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
-        """A (dimension,) float32 unit vector, remembered for this workspace only. Raises EncoderFailed."""
+        """A (dimension,) float32 unit vector, remembered for this workspace only.
+
+        Raises:
+            TextRefused: the text has nothing to encode.
+            EncoderFailed: the encoder is not well.
+        """
         ...
 
     async def encode_passages(self, texts: Sequence[str]) -> Sequence[Float32Array]:
@@ -118,7 +127,7 @@ def serving_collection(known: Sequence[KnownCollection], fingerprint: str) -> Kn
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A passage that could not be embedded, set aside so that the rest goes on."""
+    """A passage that could not be embedded, set aside so that the rest goes on. `retry_at` is when it is due."""
 
     passage_key: int
     workspace: Workspace
@@ -126,10 +135,82 @@ class Parked:
     seq: int
     reason: str
     attempts: int
+    retry_at: datetime
 
 
-class VectorLedger(Protocol):
-    """The SQL side: the change log across workspaces, the embedding cache, progress and the pointer."""
+class EmbeddingCache(Protocol):
+    """The vectors of texts that were encoded before, by the model's fingerprint and the text's hash."""
+
+    async def cached(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, Float32Array]:
+        """The vectors of those texts that have any kept, (windows, dimension) each.
+
+        (0, 0) for a text in which the model sees no token. What was damaged is absent.
+        """
+        ...
+
+    async def cached_windows(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, int]:
+        """Only how many windows each of those texts has."""
+        ...
+
+    async def cache(self, fingerprint: str, vectors: Mapping[str, Float32Array]) -> None:
+        """Keep vectors by text hash, in the place of what was kept of the same texts."""
+        ...
+
+    async def cached_fingerprints(self) -> Sequence[str]:
+        """Every model that has vectors kept, ascending."""
+        ...
+
+    async def cached_hashes(self, fingerprint: str, after: str, limit: int) -> Sequence[str]:
+        """The first `limit` hashes of a model's texts greater than `after`, ascending."""
+        ...
+
+    async def uncache(self, fingerprint: str, text_hashes: Sequence[str]) -> None:
+        """Keep these no longer; unknown ones are no error."""
+        ...
+
+
+class Parking(Protocol):
+    """Passages that could not be embedded, by collection. How long each waits follows from its attempts."""
+
+    async def park(self, collection: CollectionName, passage: Embeddable, reason: str) -> None:
+        """Set a passage aside, or count another attempt."""
+        ...
+
+    async def unpark(self, collection: CollectionName, passage_keys: Sequence[int]) -> None:
+        """These passages are no longer set aside; writes nothing when none of them was."""
+        ...
+
+    async def parked(self, collection: CollectionName, limit: int) -> Sequence[Parked]:
+        """Passages that are set aside, by key."""
+        ...
+
+    async def due(self, collection: CollectionName, moment: datetime, limit: int) -> Sequence[Parked]:
+        """Those that are to be tried again at a moment, the longest due first."""
+        ...
+
+
+class Leases(Protocol):
+    """Rights to do a named work alone. Time is the database's, so that no machine's clock matters."""
+
+    async def lease(self, name: str, owner: str, seconds: float) -> bool:
+        """Take or renew the right. False while another owner has it.
+
+        It is taken over when it has run out, or when the process that holds it is known to be dead.
+        """
+        ...
+
+    async def release(self, name: str, owner: str) -> None:
+        """Give it back."""
+        ...
+
+
+class VectorLedger(EmbeddingCache, Parking, Leases, Protocol):
+    """The SQL side: the change log across workspaces, progress, the pointer, and what else must be remembered."""
+
+    @property
+    def forks(self) -> int:
+        """How often the database turned out to have been put back to an earlier state; `progress` looks."""
+        ...
 
     async def item_changes(self, after: int, limit: int) -> tuple[Sequence[int], int]:
         """The items that the next `limit` log entries speak of, and the last entry's number."""
@@ -139,18 +220,6 @@ class VectorLedger(Protocol):
         self, item_keys: Sequence[int] | None, after: int | None, limit: int
     ) -> Sequence[Embeddable]:
         """The next scorable passages of the items, or of all live items (None), in passage key order."""
-        ...
-
-    async def cached(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, Float32Array]:
-        """The vectors of texts that were encoded before, (windows, dimension) each."""
-        ...
-
-    async def cached_windows(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, int]:
-        """Only how many windows each of those texts has."""
-        ...
-
-    async def cache(self, fingerprint: str, vectors: Mapping[str, Float32Array]) -> None:
-        """Keep vectors by text hash."""
         ...
 
     async def progress(self, collection: CollectionName) -> Progress | None:
@@ -174,27 +243,10 @@ class VectorLedger(Protocol):
         ...
 
     async def forget(self, collection: CollectionName) -> None:
-        """Remove a collection, its progress and its parked passages."""
-        ...
+        """Remove a collection, its progress and its parked passages.
 
-    async def park(self, collection: CollectionName, passage: Embeddable, reason: str) -> None:
-        """Set a passage aside, or count another attempt."""
-        ...
-
-    async def unpark(self, collection: CollectionName, passage_keys: Sequence[int]) -> None:
-        """These passages are no longer set aside."""
-        ...
-
-    async def parked(self, collection: CollectionName, limit: int) -> Sequence[Parked]:
-        """Passages that are set aside, by key."""
-        ...
-
-    async def lease(self, name: str, owner: str, seconds: float) -> bool:
-        """Take or renew the right to do a named work alone. False while another owner has it."""
-        ...
-
-    async def release(self, name: str, owner: str) -> None:
-        """Give it back."""
+        The cached vectors of its model go too, unless another collection is of the same model.
+        """
         ...
 
     async def head(self) -> int:

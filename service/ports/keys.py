@@ -1,25 +1,33 @@
 """Where API keys are kept."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from service.core.access import ApiKey
 
 
+@dataclass(frozen=True, slots=True)
+class KeyCensus:
+    """How many keys were ever made, and how many of them are revoked.
+
+    Two that are equal are of the same keys: a key is never removed nor given back, and only its last use changes.
+    """
+
+    made: int
+    revoked: int
+
+
 class KeyLedger(Protocol):
     """The keys of an instance. Nothing is ever removed: a revoked key stays on record."""
 
-    async def find(self, key_id: str) -> ApiKey | None:
-        """A key, revoked or not. Raises StoreUnavailable."""
-        ...
-
-    async def has_any(self) -> bool:
-        """Whether a key was ever made. Raises StoreUnavailable."""
+    async def census(self) -> KeyCensus:
+        """What there is now. Raises StoreUnavailable."""
         ...
 
     async def all(self) -> Sequence[ApiKey]:
-        """Every key, oldest first."""
+        """Every key, oldest first. Raises StoreUnavailable."""
         ...
 
     async def add(self, key: ApiKey) -> None:

@@ -40,6 +40,11 @@ class LexicalView(Protocol):
         ...
 
     @property
+    def nonce(self) -> int:
+        """Which history that sequence number belongs to; see `service.ports.store.LogStretch`."""
+        ...
+
+    @property
     def statistics(self) -> TermStatistics:
         """Exact counts of the workspace at `seq`, for the terms the view was asked for."""
         ...

@@ -43,7 +43,7 @@ class ShadowComparison:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept: the newest `rows`, none older than `age`; a write removes at most `batch` others."""
+    """What is kept: a workspace's newest `rows`, none older than `age`; a write removes at most `batch`."""
 
     rows: int = 10_000
     age: timedelta = timedelta(days=30)

@@ -68,6 +68,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class LogStretch:
+    """A workspace's entries after one number of the log and up to another, `end`, as of one moment.
+
+    A nonce tells histories apart: a database that was put back and written to again has another one at the same
+    number. `before` is the one at the first number, `nonce` at `end`; `head` is the log's newest number.
+    """
+
+    head: int
+    before: int
+    changes: Sequence[Change]
+    end: int
+    nonce: int
+
+
+@dataclass(frozen=True, slots=True)
 class GlanceRow:
     """A candidate of a glance, and what to show of it if it gets on the page."""
 
@@ -80,6 +95,7 @@ class Glance:
     """Everything the common read needs, as of one moment. `corpus` is as `ReadSnapshot.corpus` gives it."""
 
     seq: int
+    nonce: int
     corpus: int
     rows: Sequence[GlanceRow]
 
@@ -90,6 +106,11 @@ class ReadSnapshot(Protocol):
     @property
     def seq(self) -> int:
         """The change-log sequence this snapshot shows."""
+        ...
+
+    @property
+    def nonce(self) -> int:
+        """Which history that sequence number belongs to; see `LogStretch`."""
         ...
 
     async def corpus(self, workspace: Workspace) -> int:
@@ -291,12 +312,16 @@ class ChangeFeed(Protocol):
         """A name that no other database has; an index built from another one is not used."""
         ...
 
-    async def workspaces(self) -> Sequence[Workspace]:
-        """Every workspace that the log knows."""
+    async def nonce(self, seq: int) -> int:
+        """Which history a sequence number belongs to; see `LogStretch`."""
         ...
 
-    async def changes(self, workspace: Workspace, after: int, limit: int) -> Sequence[Change]:
-        """The workspace's next entries after a sequence number, in order."""
+    async def recent_workspaces(self, limit: int) -> Sequence[Workspace]:
+        """The workspaces that were changed last, the newest change first."""
+        ...
+
+    async def stretch(self, workspace: Workspace, after: int, until: int, limit: int) -> LogStretch:
+        """The first entries after `after` and up to `until`; more than `limit` end the stretch earlier."""
         ...
 
     async def indexable(

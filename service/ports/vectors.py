@@ -179,7 +179,9 @@ class VectorSearch(Protocol):
     async def search(
         self, collection: CollectionName, query: VectorQuery, deadline: float
     ) -> tuple[Hit, ...]:
-        """The nearest points, best first: score descending, then key. Several windows of a passage may hit.
+        """The nearest points, best first: score descending, then key.
+
+        Several windows of a passage may hit, and an ill store may name a point twice: it then stands twice.
 
         Raises:
             VectorStoreError: with the reason to report.

@@ -4,10 +4,18 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from service.core.breaker import Breaker, after_failed_probe, after_failure, after_success, after_timeout
+from service.core.breaker import (
+    Breaker,
+    after_failed_probe,
+    after_failure,
+    after_good_probe,
+    after_success,
+    after_timeout,
+)
 from service.search.degradation import ArmDegraded, Reason
 
 Probe = Callable[[], Awaitable[object]]
+PROBER = "vector-arm-prober"  # the name of the task that asks in nobody's place
 
 
 class Circuit:
@@ -16,6 +24,7 @@ class Circuit:
     def __init__(self, reason: Reason) -> None:
         self.breaker = Breaker()
         self._reason = reason
+        self._closed_at = float("-inf")
         self._probe: Probe | None = None
         self._prober: asyncio.Task[None] | None = None
 
@@ -34,14 +43,16 @@ class Circuit:
 
     def succeeded(self) -> None:
         """The part is well."""
-        if not self.breaker.is_open:  # an open circuit is closed by its prober: it knows the newest
-            self.breaker = after_success(self.breaker)
+        self.breaker = after_success(self.breaker, time.monotonic())
 
-    def failed(self, reason: Reason, probe: Probe) -> None:
-        """Count a failure; once the circuit is open, `probe` is tried until it succeeds."""
-        timed_out = reason in (Reason.STORE_TIMEOUT, Reason.ENCODE_TIMEOUT)
-        count = after_timeout if timed_out else after_failure
+    def failed(self, reason: Reason, began: float, probe: Probe) -> None:
+        """Count the failure of a call that began at `began`; once the circuit is open, `probe` is tried until it
+        succeeds. A call that began before the circuit was closed tells of the outage that is over.
+        """
+        if began < self._closed_at:
+            return
         if not self.breaker.is_open:
+            count = after_timeout if reason.is_timeout else after_failure
             self._reason = reason
             self.breaker = count(self.breaker, time.monotonic())
             self._probe = probe
@@ -62,7 +73,7 @@ class Circuit:
     def _look_after(self) -> None:
         """Have the part probed, unless that is being done: a prober that ended by a defect is replaced."""
         if self._probe is not None and (self._prober is None or self._prober.done()):
-            self._prober = asyncio.create_task(self._recover(self._probe))
+            self._prober = asyncio.create_task(self._recover(self._probe), name=PROBER)
 
     async def _recover(self, probe: Probe) -> None:
         while True:
@@ -75,5 +86,6 @@ class Circuit:
             except Exception:  # noqa: BLE001 - where the arm degrades: a defect in a probe must not keep it shut
                 self.breaker = after_failed_probe(self.breaker, time.monotonic())
             else:
-                self.breaker = after_success(self.breaker)
+                self._closed_at = time.monotonic()
+                self.breaker = after_good_probe(self.breaker, self._closed_at)
                 return

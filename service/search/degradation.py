@@ -1,6 +1,7 @@
 """Why the vector arm has no answer."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Reason(StrEnum):
@@ -19,6 +20,20 @@ class Reason(StrEnum):
     FINGERPRINT_MISMATCH = "fingerprint_mismatch"
     NO_VECTORS = "no_vectors"
     FORCED_OFF = "forced_off"
+
+    @property
+    def is_timeout(self) -> bool:
+        """Whether it cost its caller all the time there was."""
+        return self in (Reason.STORE_TIMEOUT, Reason.ENCODE_TIMEOUT)
+
+
+STORE_REASONS: Final = (
+    Reason.STORE_UNAVAILABLE,
+    Reason.STORE_TIMEOUT,
+    Reason.STORE_ERROR,
+    Reason.FINGERPRINT_MISMATCH,
+    Reason.NO_VECTORS,
+)  # that a search can have
 
 
 class ArmDegraded(Exception):

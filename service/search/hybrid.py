@@ -23,7 +23,7 @@ from service.core.scoring import Ranked
 from service.ports.store import PassageKey, ReadSnapshot
 from service.search.degradation import ArmDegraded, Reason
 from service.search.lexical_ranking import LexicalRanking, Scope
-from service.search.vector_arm import NamedHit, Nearest
+from service.search.nearest import NamedHit, Nearest
 
 FUSION_DEPTH = 200  # passages of each arm that are fused, whatever page is asked for
 COVERAGE_HITS = 8  # best lexical passages whose words say how well the lexical arm understood the query
@@ -115,7 +115,8 @@ async def _live_hits(
 ) -> tuple[list[NamedHit], dict[PassageName, PassageKey]]:
     """The first FUSION_DEPTH hits that the rows confirm; the index is asked further while there are fewer.
 
-    Passages that the lexical arm has loaded are known to be live, whatever rank they have there.
+    A further round that fails or has no time left is done without, unless there would be no hit at all. Passages
+    that the lexical arm has loaded are known to be live, whatever rank they have there. Raises ArmDegraded.
     """
     if not nearest.hits:
         raise ArmDegraded(Reason.NO_VECTORS)
@@ -127,4 +128,8 @@ async def _live_hits(
         keys.update(await snapshot.named_keys(scope.workspace, new, scope.content_type))
         live = [hit for hit in nearest.hits if (hit.item_id, hit.seq) in keys]
         if len(live) >= FUSION_DEPTH or not await nearest.ask_further():
-            return live[:FUSION_DEPTH], keys
+            break
+    nearest.confirmed(len(live))
+    if not live and nearest.cut_short is not None:
+        raise ArmDegraded(nearest.cut_short)
+    return live[:FUSION_DEPTH], keys

@@ -11,9 +11,9 @@ from service.ports.flag import RolloutFlag
 from service.ports.tracing import Step, Tracer
 from service.search.degradation import ArmDegraded, Reason
 from service.search.hybrid import FUSION_DEPTH
+from service.search.nearest import EncodedQuery, Nearest, VectorRequest
 from service.search.page import LEXICAL
 from service.search.request import Answer, Arms, ArmState, RetrieveOptions, Subject, VectorArm
-from service.search.vector_arm import EncodedQuery, Nearest, VectorRequest
 from service.search.vector_arm import VectorArm as VectorSearchArm
 
 RAN = VectorArm(ArmState.RAN, "ran")
@@ -22,7 +22,7 @@ Report = Callable[[Subject, RetrieveOptions, Answer], None]
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """Everything the vector arm adds. `budget` is in seconds, counted from the request's start.
+    """Everything the vector arm adds. `budget` is in seconds, counted from the request's arrival.
 
     `shadow` is told of every answer that was served while the flag said shadow.
     """
@@ -61,15 +61,19 @@ class Planner:
         self._tracer = tracer
 
     async def plan(self, options: RetrieveOptions, start: Position | None) -> Plan:
-        """The flag's word, unless the request names its arms or goes on with a lexical walk."""
+        """The flag's word, unless the request names its arms, is a drill or goes on with a lexical walk.
+
+        A drill asks for the vector arm whatever the flag says: it is to be seen before anybody has the arm.
+        """
         hybrid = self._hybrid
         if hybrid is None or options.arms is Arms.LEXICAL:
             return Plan(
                 run=False, vector=VectorArm(ArmState.OFF, Reason.OFF), deadline=0.0, fusion=FusionSettings()
             )
-        deadline = time.monotonic() + (hybrid.budget if options.budget is None else options.budget)
+        arrived = time.monotonic() if options.arrived is None else options.arrived
+        deadline = arrived + (hybrid.budget if options.budget is None else options.budget)
         decision = RolloutDecision.RUN
-        if options.arms is Arms.BY_FLAG:
+        if options.arms is Arms.BY_FLAG and options.drill is None:
             state = await hybrid.flag.state(options.workspace)
             decision = decide_rollout(state, options.workspace, options.caller)
         if start is not None and start.ranking == LEXICAL and decision is RolloutDecision.RUN:
@@ -87,7 +91,13 @@ class Planner:
         if self._hybrid is None or not plan.run or plan.has_encoded(text):
             return plan
         request = VectorRequest(
-            text, options.workspace, options.content_type, plan.deadline, options.drill, self._tracer
+            text=text,
+            workspace=options.workspace,
+            content_type=options.content_type,
+            deadline=plan.deadline,
+            budget=self._hybrid.budget,
+            drill=options.drill,
+            tracer=self._tracer,
         )
         with self._tracer.span(Step.VECTOR) as span:
             try:

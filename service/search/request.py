@@ -54,7 +54,12 @@ class ArmState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrieveOptions:
-    """The options every way of retrieving shares. Raises InvalidLimit."""
+    """The options every way of retrieving shares. Raises InvalidLimit.
+
+    `arrived` is when the request came to the service (`time.monotonic()` seconds), which waiting for its turn and
+    for its body may be long before it is answered; None where it is answered at once. `budget` is how many seconds
+    after that the vector arm is done without; None: the setting.
+    """
 
     workspace: Workspace
     limit: int = DEFAULT_LIMIT
@@ -65,7 +70,8 @@ class RetrieveOptions:
     caller: str = ""  # whom a percentage rollout counts by, beside the workspace
     arms: Arms = Arms.BY_FLAG
     drill: Drill | None = None
-    budget: float | None = None  # seconds for the vector arm from the request's start; None: the setting
+    budget: float | None = None
+    arrived: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a limit that no page can have."""

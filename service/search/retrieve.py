@@ -6,7 +6,6 @@ from dataclasses import replace
 from service.core.cursors import Position, decode_cursor
 from service.core.order import rank_key
 from service.core.scoring import weigh_terms
-from service.core.tokenize import query_terms
 from service.errors import LexicalIndexUnavailable
 from service.ports.lexical import LexicalIndex, LexicalView, ViewLost
 from service.ports.store import ReadSnapshot, Store
@@ -14,6 +13,7 @@ from service.ports.tracing import UNTRACED, Span, Step, Tracer
 from service.search.degradation import ArmDegraded
 from service.search.hybrid import FUSION_DEPTH, HybridRanking, fuse
 from service.search.lexical_ranking import LexicalRanking, Reach, Scope, first_depth, rank_lexical
+from service.search.nearest import Nearest
 from service.search.page import LEXICAL, PAGE_BYTES, Reading, answer_of, nothing_found, page_of
 from service.search.plan import Hybrid, Plan, Planner
 from service.search.request import (
@@ -28,8 +28,7 @@ from service.search.request import (
     Subject,
     VectorArm,
 )
-from service.search.subjects import ranking_fingerprint, resolve
-from service.search.vector_arm import Nearest
+from service.search.subjects import ranking_fingerprint, resolve, terms_in
 
 ATTEMPTS = 6  # snapshots tried before an index that keeps moving ahead is taken as it is
 
@@ -85,7 +84,7 @@ class Retriever:
         None wherever that does not hold; the same answer then takes the way through a snapshot.
         """
         with self._tracer.span(Step.RESOLVE):
-            query = ResolvedQuery(query_terms(subject.query), subject.query, {}, {})
+            query = ResolvedQuery(await terms_in(subject.query), subject.query, {}, {})
         view = self._lexical.latest(options.workspace, [t.text for t in query.terms])
         if view is None or not query.terms:
             return None
@@ -97,7 +96,7 @@ class Retriever:
             except ViewLost:
                 return None
             glance = await self._store.glance(options.workspace, pool.keys, options.content_type)
-            if glance is None or glance.seq != view.seq:
+            if glance is None or (glance.seq, glance.nonce) != (view.seq, view.nonce):
                 return None
             ranking = LexicalRanking(terms, view.statistics.mean_length, rounds=1)
             ranking.add([row.candidate for row in glance.rows], {})
@@ -198,6 +197,7 @@ class Retriever:
                 with self._tracer.span(Step.FUSE) as span:
                     hybrid = await fuse(snapshot, lexical, first, scope, plan.fusion)
                     span.note("ranked", len(hybrid.ranked))
+                    span.note("rounds", first.rounds)
             except ArmDegraded as degraded:
                 vector = VectorArm(ArmState.DEGRADED, degraded.reason)
         corpus = await snapshot.corpus(options.workspace)

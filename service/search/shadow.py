@@ -24,6 +24,8 @@ from service.search.retrieve import Retriever
 from service.search.shadow_report import ShadowReport, shadow_report
 from service.search.subjects import subject_fingerprint
 
+Observer = Callable[[ShadowComparison], None]
+
 
 @dataclass(frozen=True, slots=True)
 class ShadowSettings:
@@ -77,7 +79,12 @@ class ShadowRunner:
         self._writer: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self._closed = False
+        self._observers: list[Observer] = []
         self.counters = ShadowCounters()
+
+    def watch(self, observer: Observer) -> None:
+        """Have somebody told of each comparison, whether or not it can be stored. It must not raise."""
+        self._observers.append(observer)
 
     def compare(self, subject: Subject, options: RetrieveOptions, _: Answer) -> None:
         """Take a served request over. Later pages and drills say nothing of the ranking and are left out."""
@@ -128,26 +135,28 @@ class ShadowRunner:
             self._start(*self._waiting.popleft())
 
     async def _compare(self, subject: Subject, options: RetrieveOptions) -> None:
-        asked = replace(options, limit=CUTOFF, budget=self._settings.budget)
+        own = replace(options, arrived=None)  # a comparison is a request of its own
+        asked = replace(own, limit=CUTOFF, budget=self._settings.budget)
         async with asyncio.timeout(self._settings.give_up):
             lexical, lexical_ms = await self._timed(subject, replace(asked, arms=Arms.LEXICAL))
             hybrid, hybrid_ms = await self._timed(subject, replace(asked, arms=Arms.HYBRID))
         ran = hybrid.vector.state is ArmState.RAN
         before, after = _names(lexical), _names(hybrid)
         self.counters.compared += 1
-        self._keep(
-            ShadowComparison(
-                workspace=options.workspace,
-                at=self._clock(),
-                subject=subject_fingerprint(subject)[0],
-                query_hash=query_hash(subject, self._settings.key),
-                lexical_ms=lexical_ms,
-                hybrid_ms=hybrid_ms,
-                degraded=None if ran else hybrid.vector.reason,
-                overlap=overlap(before, after) if ran else None,
-                moves=rank_moves(before, after) if ran else (),
-            )
+        comparison = ShadowComparison(
+            workspace=options.workspace,
+            at=self._clock(),
+            subject=subject_fingerprint(subject)[0],
+            query_hash=query_hash(subject, self._settings.key),
+            lexical_ms=lexical_ms,
+            hybrid_ms=hybrid_ms,
+            degraded=None if ran else hybrid.vector.reason,
+            overlap=overlap(before, after) if ran else None,
+            moves=rank_moves(before, after) if ran else (),
         )
+        self._keep(comparison)
+        for observer in self._observers:
+            observer(comparison)
 
     async def _timed(self, subject: Subject, options: RetrieveOptions) -> tuple[Answer, float]:
         began = time.perf_counter()

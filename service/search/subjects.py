@@ -1,5 +1,9 @@
 """What each way of asking looks for, resolved from the rows of one snapshot."""
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
 from service.core.cursors import request_fingerprint
 from service.core.facets import facet_tag_boosts, matching_facets, selection_facets
 from service.core.terms import (
@@ -9,19 +13,31 @@ from service.core.terms import (
     system_query_text,
 )
 from service.core.text import is_storable
-from service.core.tokenize import query_terms
+from service.core.tokenize import QueryTerm, query_terms
+from service.errors import QueryTooLong
 from service.model import Workspace
 from service.ports.store import ReadSnapshot
-from service.search.request import ByQuery, BySelection, BySystem, ResolvedQuery, Subject
+from service.search.request import (
+    MAX_QUERY_CHARS,
+    ByQuery,
+    BySelection,
+    BySystem,
+    ResolvedQuery,
+    Subject,
+)
 
 NOTHING = ResolvedQuery((), "", {}, {})
+LOOP_CHARS = 10_000  # of a text that is read on the event loop; a longer one is read on a thread
 
 
 async def resolve(snapshot: ReadSnapshot, workspace: Workspace, subject: Subject) -> ResolvedQuery:
-    """The query of a subject; `NOTHING` for what the vocabulary does not know."""
+    """The query of a subject; `NOTHING` for what the vocabulary does not know.
+
+    Raises QueryTooLong for a subject whose words in the vocabulary are too many.
+    """
     match subject:
         case ByQuery(query):
-            return ResolvedQuery(query_terms(query), query, {}, {})
+            return ResolvedQuery(await terms_in(query), query, {}, {})
         case BySystem(system_id):
             return await _system(snapshot, workspace, system_id)
         case BySelection(context):
@@ -32,7 +48,8 @@ async def _system(snapshot: ReadSnapshot, workspace: Workspace, system_id: str) 
     system = await snapshot.system(workspace, system_id) if is_storable(system_id) else None
     if system is None:
         return NOTHING
-    return ResolvedQuery(system_query_terms(system), system_query_text(system), {}, {})
+    text = system_query_text(system)
+    return ResolvedQuery(await _read(text, partial(system_query_terms, system)), text, {}, {})
 
 
 async def _selection(
@@ -44,9 +61,20 @@ async def _selection(
         return NOTHING
     facets = selection_facets(selected)
     matched = matching_facets(await snapshot.tags_of_facets(workspace, sorted(facets)), facets)
-    return ResolvedQuery(
-        context_query_terms(selected), context_query_text(selected), facet_tag_boosts(matched), dict(matched)
-    )
+    text = context_query_text(selected)
+    terms = await _read(text, partial(context_query_terms, selected))
+    return ResolvedQuery(terms, text, facet_tag_boosts(matched), dict(matched))
+
+
+async def terms_in(query: str) -> tuple[QueryTerm, ...]:
+    """The terms of a free text."""
+    return await _read(query, partial(query_terms, query))
+
+
+async def _read(text: str, terms: Callable[[], tuple[QueryTerm, ...]]) -> tuple[QueryTerm, ...]:
+    if len(text) > MAX_QUERY_CHARS:
+        raise QueryTooLong(f"what is asked for has more than {MAX_QUERY_CHARS} characters")
+    return terms() if len(text) <= LOOP_CHARS else await asyncio.to_thread(terms)
 
 
 def subject_fingerprint(subject: Subject) -> tuple[str, ...]:

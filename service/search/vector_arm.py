@@ -6,24 +6,25 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from service.core.breaker import Breaker
-from service.core.drill import Drill, DrillKind
+from service.core.drill import DrillKind
 from service.errors import Unavailable
-from service.model import ContentType, ItemId, Workspace
+from service.model import Workspace
 from service.ports.embedding import (
     CollectionRole,
     Encoder,
     EncoderFailed,
     EncoderState,
     KnownCollection,
+    TextRefused,
     VectorLedger,
     serving_collection,
 )
-from service.ports.tracing import UNTRACED, Step, Tracer
+from service.ports.tracing import Step
 from service.ports.vectors import (
     MAX_HITS,
     CollectionMissing,
@@ -34,53 +35,14 @@ from service.ports.vectors import (
 )
 from service.search.circuit import Circuit
 from service.search.degradation import ArmDegraded, Reason
+from service.search.nearest import EncodedQuery, Nearest, RoundCounters, VectorRequest
 
 if TYPE_CHECKING:
+    from service.core.drill import Drill
     from service.ports.vectors import Float32Array, Hit
 
 POINTER_TTL_S = 1.0  # how long a switch of collections may go unnoticed
-ROUND_GROWTH = 4
 SPARE = 8  # one candidate in so many may be stale or a second window before another round is needed
-FAIR_SHARE_S = 0.05  # a part that had less than this before the deadline is not blamed for missing it
-PROBE_S = 2.0  # how long a probe waits: nobody waits for it
-
-
-@dataclass(frozen=True, slots=True)
-class NamedHit:
-    """A passage that the index proposes, by its best window."""
-
-    item_id: ItemId
-    seq: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class VectorRequest:
-    """What to look for, and until when (`time.monotonic()` seconds)."""
-
-    text: str
-    workspace: Workspace
-    content_type: ContentType | None
-    deadline: float
-    drill: Drill | None = None
-    tracer: Tracer = UNTRACED
-
-    def blames(self, reason: Reason, began: float) -> bool:
-        """Whether a failure says something of the part that was asked at `began`: not where it had no time left,
-        and never in a drill.
-        """
-        if self.drill is not None:
-            return False
-        return reason not in _TIMEOUTS or self.deadline - began >= FAIR_SHARE_S
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedQuery:
-    """A request with its vector, (dim,) float32, and the collection that has vectors like it."""
-
-    request: VectorRequest
-    collection: KnownCollection
-    vector: Float32Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +54,7 @@ class ArmBreakers:
 
 
 class VectorArm:
-    """Encodes and searches. One circuit guards the store, another the encoder."""
+    """Encodes and searches. One circuit guards the store, another the encoder. Implements Searcher."""
 
     def __init__(self, encoder: Encoder, index: VectorSearch | None, ledger: VectorLedger | None) -> None:
         self._encoder = encoder
@@ -103,6 +65,7 @@ class VectorArm:
         self._known: Sequence[KnownCollection] = ()
         self._looked_at = float("-inf")
         self._looking = asyncio.Lock()
+        self.counters = RoundCounters()
 
     @property
     def breakers(self) -> ArmBreakers:
@@ -137,6 +100,8 @@ class VectorArm:
         if request.drill is not None:
             async with _before(request.deadline, Reason.STORE_TIMEOUT):
                 await asyncio.sleep(request.drill.delay)
+        if time.monotonic() >= request.deadline:  # it waited for its turn, or for its own body
+            raise ArmDegraded(Reason.ENCODE_TIMEOUT)
         collection = await self._collection(request.deadline)
         with request.tracer.span(Step.ENCODE):
             return EncodedQuery(request, collection, await self._encoded(request))
@@ -150,22 +115,30 @@ class VectorArm:
         await nearest.ask(min(depth + depth // SPARE, MAX_HITS))
         return nearest
 
-    async def search(
-        self, collection: KnownCollection, query: VectorQuery, request: VectorRequest
-    ) -> tuple[Hit, ...]:
+    async def search(self, query: EncodedQuery, limit: int) -> tuple[Hit, ...]:
         """One search behind the circuit, until the request's deadline. Raises ArmDegraded."""
-        circuit, began = self._store, time.monotonic()
+        circuit, began, request = self._store, time.monotonic(), query.request
         circuit.check()
         try:
-            hits = await self._searched(collection, query, request.deadline)
+            hits = await self._searched(query.collection, query.nearest(limit), request.deadline)
         except ArmDegraded as degraded:
             if degraded.reason is Reason.NO_VECTORS:  # the store is well: the collection is about to be begun
                 circuit.succeeded()
             elif request.blames(degraded.reason, began):
-                circuit.failed(degraded.reason, partial(self._probe_store, replace(query, limit=1)))
+                probe = partial(self._probe_store, query.nearest(limit), request.budget)
+                circuit.failed(degraded.reason, began, probe)
             raise
-        circuit.succeeded()
+        if _in_time(began, request):
+            circuit.succeeded()
         return hits
+
+    async def search_further(self, query: EncodedQuery, limit: int) -> tuple[Hit, ...]:
+        """A deeper search, which takes longer and has less time: the circuit learns nothing from it.
+
+        Raises ArmDegraded.
+        """
+        self._store.check()
+        return await self._searched(query.collection, query.nearest(limit), query.request.deadline)
 
     async def _searched(
         self, collection: KnownCollection, query: VectorQuery, deadline: float
@@ -180,9 +153,9 @@ class VectorArm:
         except VectorStoreError as error:
             raise ArmDegraded(_REASONS[error.reason]) from error
 
-    async def _probe_store(self, query: VectorQuery) -> None:
-        """Search what a request would search now: the collection that failed may have been replaced."""
-        deadline = time.monotonic() + PROBE_S
+    async def _probe_store(self, query: VectorQuery, budget: float) -> None:
+        """Ask what a request asked, of what a request would ask now: the collection may have been replaced."""
+        deadline = time.monotonic() + budget
         with _no_vectors_is_well():
             await self._searched(await self._collection(deadline), query, deadline)
 
@@ -210,66 +183,35 @@ class VectorArm:
         circuit, began = self._encoding, time.monotonic()
         try:
             vector = await self._vector(request.text, request.workspace, request.deadline)
+        except TextRefused as error:  # its text's fault, and nobody else shall pay for it
+            raise ArmDegraded(Reason.ENCODE_ERROR) from error
         except ArmDegraded as degraded:
             if request.blames(degraded.reason, began):
-                circuit.failed(degraded.reason, self._probe_encoder)
+                circuit.failed(degraded.reason, began, partial(self._probe_encoder, request.budget))
             raise
-        circuit.succeeded()
+        if _in_time(began, request):
+            circuit.succeeded()
         return vector
 
     async def _vector(self, text: str, workspace: Workspace, deadline: float) -> Float32Array:
+        """The text's vector. Raises ArmDegraded, TextRefused."""
         try:
             async with _before(deadline, Reason.ENCODE_TIMEOUT):
                 return await self._encoder.encode_query(text, workspace)
+        except TextRefused:
+            raise
         except EncoderFailed as error:
             raise ArmDegraded(Reason.ENCODE_ERROR) from error
 
-    async def _probe_encoder(self) -> None:
+    async def _probe_encoder(self, budget: float) -> None:
         """A text of its own every time, so that no cache answers."""
         text = f"probe {time.monotonic()}"
-        await self._vector(text, Workspace(""), time.monotonic() + PROBE_S)
+        await self._vector(text, Workspace(""), time.monotonic() + budget)
 
 
-class Nearest:
-    """A query's distinct passages, nearest first, asked for in growing rounds."""
-
-    def __init__(self, arm: VectorArm, query: EncodedQuery) -> None:
-        self._arm = arm
-        self._collection = query.collection
-        self._vector = query.vector
-        self._request = query.request
-        self._limit = 0
-        self.rounds = 0
-        self.hits: Sequence[NamedHit] = ()
-        self.exhausted = False
-
-    async def ask(self, limit: int) -> None:
-        """The nearest `limit` points. Raises ArmDegraded."""
-        query = VectorQuery(self._vector, self._request.workspace, self._request.content_type, limit)
-        with self._request.tracer.span(Step.VECTOR_SEARCH) as span:
-            found = await self._arm.search(self._collection, query, self._request)
-            span.note("hits", len(found))
-        self.rounds += 1
-        self._limit = limit
-        self.exhausted = len(found) < limit
-        self.hits = distinct_passages(found)
-
-    async def ask_further(self) -> bool:
-        """Another round, deeper; False when the index has no more or the bound is reached."""
-        if self.exhausted or self._limit >= MAX_HITS:
-            return False
-        await self.ask(min(self._limit * ROUND_GROWTH, MAX_HITS))
-        return True
-
-
-def distinct_passages(hits: Sequence[Hit]) -> Sequence[NamedHit]:
-    """Each passage once, by its best window; best first, equal scores by item id and seq."""
-    best: dict[tuple[ItemId, int], float] = {}
-    for hit in hits:
-        name = (hit.key.item_id, hit.key.seq)
-        best[name] = max(hit.score, best.get(name, float("-inf")))
-    ordered = sorted(best.items(), key=lambda entry: (-entry[1], entry[0]))
-    return [NamedHit(item_id, seq, score) for (item_id, seq), score in ordered]
+def _in_time(began: float, request: VectorRequest) -> bool:
+    """Whether a request of the usual budget would have had the answer: shadow and evaluation have more time."""
+    return time.monotonic() - began <= request.budget
 
 
 @asynccontextmanager
@@ -282,7 +224,6 @@ async def _before(deadline: float, reason: Reason) -> AsyncIterator[None]:
         raise ArmDegraded(reason) from error
 
 
-_TIMEOUTS = (Reason.STORE_TIMEOUT, Reason.ENCODE_TIMEOUT)
 _REFUSED_DRILLS = {DrillKind.OFF: Reason.FORCED_OFF, DrillKind.ERROR: Reason.STORE_ERROR}
 _NOT_READY = {
     EncoderState.LOADING: Reason.MODEL_LOADING,

@@ -4,17 +4,26 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
+from litestar.routes import HTTPRoute
 from sqlalchemy import event
 
 from service.core.access import KeyScope
 from tests.access.conftest import ALL, Locked
-from tests.http.calls import Json, assert_problem, document, read
+from tests.http.calls import Json, assert_problem, document, ndjson, read
 
 pytestmark = pytest.mark.anyio
 
 REQUESTS = 1_000
+QUERY: Json = {"query": "threshold sill", "limit": 3, "explain": True}
+SELECTION: Json = {"option_ids": ["cold", "nothing"], "explain": True}
+# Not among the alternating requests: what signs in and out changes cookies only, and tests of its own have the
+# others: /status tells how old things are, the document is the same for everybody.
+ELSEWHERE = {"/sign-out", "/status", "/schema", "/schema/openapi.json", "/schema/{path:str}"}
 Call = tuple[str, str, object]
 
 
@@ -27,22 +36,72 @@ def vocabulary(mark: str) -> Json:
     }
 
 
+def texts_of(mark: str, number: int) -> tuple[str, str]:
+    """A document's passages: the first is the same in every workspace."""
+    return f"the threshold sill number {number}", f"only in {mark} {number}"
+
+
 async def fill(service: Locked, headers: dict[str, str], mark: str, items: int) -> None:
     """Documents with the same ids and first passages everywhere; a second passage says whose they are."""
     await service.send("PUT", "/v1/vocabulary", headers, vocabulary(mark))
     for number in range(items):
-        texts = (f"the threshold sill number {number}", f"only in {mark} {number}")
-        answer = await service.send("POST", "/v1/items", headers, document(f"doc{number}", *texts))
+        capture = document(f"doc{number}", *texts_of(mark, number))
+        answer = await service.send("POST", "/v1/items", headers, capture)
         assert answer.status_code == 201, answer.text
     tag = {"item_id": "doc1", "facet_type": "factor", "facet_id": "climate"}
     tag_id = read(await service.send("POST", "/v1/facet-tags", headers, tag))["tag_id"]
     await service.send("POST", f"/v1/facet-tags/{tag_id}/accept", headers)
 
 
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What a workspace has of its own: its mark, a cursor of each walk, a tag."""
+
+    mark: str
+    cursor: str
+    selection_cursor: str
+    tag_id: str
+
+
+async def own(service: Locked, headers: dict[str, str], mark: str) -> Own:
+    """What the workspace's first pages bring."""
+    first = read(await service.send("POST", "/v1/retrieve", headers, QUERY))
+    selected = read(await service.send("POST", "/v1/selection/passages", headers, {**SELECTION, "limit": 1}))
+    tags = read(await service.send("GET", "/v1/facet-tags", headers))["results"]
+    assert isinstance(tags, list)
+    return Own(mark, str(first["next_cursor"]), str(selected["next_cursor"]), str(tags[0]["tag_id"]))
+
+
+def every_route(mine: Own) -> list[Call]:
+    """Every route: reads, pages and health, and writes that are repeated or refused, so that nothing changes."""
+    captures = ndjson([document("doc1", *texts_of(mine.mark, 1)), {"title": "no document"}]).decode()
+    return [
+        *calls(),
+        ("POST", "/v1/retrieve", {**QUERY, "cursor": mine.cursor}),
+        ("POST", "/v1/selection/passages", {**SELECTION, "limit": 1, "cursor": mine.selection_cursor}),
+        ("POST", "/v1/items", document("doc0", *texts_of(mine.mark, 0))),
+        ("POST", "/v1/items", document("doc0", "other words under a taken id")),
+        ("POST", "/v1/items/import", captures),
+        ("POST", "/v1/items/nothing/supersede", {"by": "doc1"}),
+        ("PUT", "/v1/vocabulary", {"factors": [{"factor_id": " ", "name": "refused"}]}),
+        ("POST", "/v1/facet-tags", {"item_id": "doc1", "facet_type": "factor", "facet_id": "nothing"}),
+        ("POST", f"/v1/facet-tags/{mine.tag_id}/accept", None),
+        ("POST", "/v1/facet-tags/nothing/reject", None),
+        ("GET", "/health/live", None),
+        ("GET", "/health/ready", None),
+        ("GET", "/metrics", None),
+        ("GET", f"/?q=threshold+sill&workspace={mine.mark}", None),
+        ("GET", f"/items/doc1?workspace={mine.mark}", None),
+        ("GET", f"/items/nothing?workspace={mine.mark}", None),
+        ("GET", f"/reports?workspace={mine.mark}", None),
+        ("GET", "/sign-in", None),
+        ("GET", "/static/page.css", None),
+    ]
+
+
 def calls() -> list[Call]:
     """Every read, with hits and without, with errors too."""
-    query = {"query": "threshold sill", "limit": 3, "explain": True}
-    selection = {"option_ids": ["cold", "nothing"], "explain": True}
+    query, selection = QUERY, SELECTION
     return [
         ("POST", "/v1/retrieve", query),
         ("POST", "/v1/retrieve", {"query": "only red blue 1", "explain": True}),
@@ -69,21 +128,45 @@ async def test_a_thousand_alternating_requests(locked_both: Locked) -> None:
     """U18: no answer depends on another workspace's rows, in any route, count, cursor or error."""
     alone, beside = await locked_both.headers("red"), await locked_both.headers("blue")
     await fill(locked_both, alone, "red", 6)
-    before = [(await locked_both.send(method, path, alone, body)) for method, path, body in calls()]
+    reds = every_route(await own(locked_both, alone, "red"))
+    before = [(await ask(locked_both, alone, call)) for call in reds]
     await fill(locked_both, beside, "blue", 9)  # the same ids, and more of them
-    others = [(await locked_both.send(method, path, beside, body)) for method, path, body in calls()]
+    blues = every_route(await own(locked_both, beside, "blue"))
+    others = [(await ask(locked_both, beside, call)) for call in blues]
     assert "blue" in "".join(answer.text for answer in others)
+    assert {answer.status_code for answer in before} == {200, 400, 403, 404, 409}
+    assert_every_route_is_among(locked_both, reds)
 
     order = random.Random(7)  # noqa: S311 - an order, not a secret
     for number in range(REQUESTS):
         which = order.randrange(len(before))
-        method, path, body = calls()[which]
         mine = number % 2 == 0
-        answer = await locked_both.send(method, path, alone if mine else beside, body)
+        call = (reds if mine else blues)[which]
+        answer = await ask(locked_both, alone if mine else beside, call)
         expected = (before if mine else others)[which]
-        assert answer.status_code == expected.status_code
-        assert _without_id(answer.text, answer.headers) == _without_id(expected.text, expected.headers)
+        assert answer.status_code == expected.status_code, call
+        assert _without_id(answer.text, answer.headers) == _without_id(expected.text, expected.headers), call
         assert ("blue" if mine else "only in red") not in answer.text.replace("only red blue 1", "")
+
+
+async def ask(service: Locked, headers: dict[str, str], call: Call) -> httpx.Response:
+    """One request; a text is sent as lines."""
+    method, path, body = call
+    if isinstance(body, str):
+        lines = {**headers, "Content-Type": "application/x-ndjson"}
+        return await service.client.request(method, path, headers=lines, content=body)
+    return await service.send(method, path, headers, body)
+
+
+def assert_every_route_is_among(service: Locked, asked: list[Call]) -> None:
+    """Whatever route is added is asked too, or its absence is accounted for."""
+    for route in service.client.app.routes:
+        if not isinstance(route, HTTPRoute) or route.path in ELSEWHERE:
+            continue
+        shape = re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(route.path)))
+        sent = {method for method, path, _ in asked if shape.fullmatch(urlsplit(path).path)}
+        missing = {str(method) for method in route.methods} - {"OPTIONS", "HEAD"} - sent
+        assert not missing or (route.path == "/sign-in"), (route.path, missing)
 
 
 def _without_id(text: str, headers: "object") -> str:

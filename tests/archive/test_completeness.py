@@ -10,6 +10,8 @@ LEFT_OUT_TABLES = {
     "vector_progress",
     "vector_parked",
     "leases",
+    "vector_comparisons",  # told anew within minutes
+    "vector_workers",
     "shadow_comparisons",  # what was seen, with bounded keeping
 }
 LEFT_OUT_COLUMNS = {
@@ -20,6 +22,7 @@ LEFT_OUT_COLUMNS = {
     "passages.body_terms",
     "passages.body_length",
     "rollout_flag_changes.id",  # given again in the same order
+    "change_log.nonce",  # a restored history is one of its own
 }
 
 

@@ -35,7 +35,7 @@ async def test_hybrid_searches_a_graph_and_finds_the_nearest(tmp_path: Path) -> 
     series = [
         "hybrid, whole use case",
         "lexical, whole use case",
-        "bare store, 400 best",
+        "bare store, 225 best",
         "bare store, 10 best",
     ]
     for name in series:

@@ -1,5 +1,7 @@
 """The OpenAPI document: valid, complete, and kept to by the service whatever is sent."""
 
+from collections.abc import Mapping
+
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -141,12 +143,19 @@ def test_whatever_breaks_the_document(api: BaseSchema, method: str, path: str) -
     send_generated(api, (method, path), GenerationMode.NEGATIVE)
 
 
-def send_generated(api: BaseSchema, operation: tuple[str, str], mode: GenerationMode) -> None:
-    """Send some requests to an operation and check their answers against the document."""
+def send_generated(
+    api: BaseSchema,
+    operation: tuple[str, str],
+    mode: GenerationMode,
+    headers: Mapping[str, str] | None = None,
+    examples: int = 25,
+) -> set[int]:
+    """Send some requests to an operation and check their answers against the document; their statuses."""
     method, path = operation
+    statuses = set()
 
     @settings(
-        max_examples=25,
+        max_examples=examples,
         deadline=None,
         derandomize=True,
         database=None,
@@ -156,6 +165,10 @@ def send_generated(api: BaseSchema, operation: tuple[str, str], mode: Generation
     @given(api[path][method].as_strategy(generation_mode=mode))
     def sent(case: schemathesis.Case) -> None:  # type: ignore[type-arg] # generic in types it does not export
         # What a schema cannot say (a cursor is one that was issued, an id is not taken) may be refused.
-        case.call_and_validate(excluded_checks=[positive_data_acceptance])
+        answer = case.call_and_validate(
+            headers=None if headers is None else dict(headers), excluded_checks=[positive_data_acceptance]
+        )
+        statuses.add(answer.status_code)
 
     sent()
+    return statuses

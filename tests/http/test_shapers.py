@@ -3,12 +3,15 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from service.core.citation import cite, link_to
 from service.core.evidence import evidence
 from service.core.hand_off import hand_off
 from service.model import ContentType, ItemId, Provenance, RetrievedPassage, SourceType, passage_id
+from service.surfaces.envelope import ArmsOut, HttpCall, LexicalArmOut, NextStep, RetrievalOut, VectorArmOut
+from service.surfaces.http.answers import as_evidence, as_hand_off
 from tests.http.calls import Json, document, page, part, passage_ids, put_vocabulary, read, results, store
 from tests.http.conftest import Client
 
@@ -43,6 +46,25 @@ def rows_of(body: Json, name: str) -> list[object]:
     rows = body[name]
     assert isinstance(rows, list)
     return [*rows]
+
+
+def test_a_page_says_the_same_in_every_shape() -> None:
+    """U7: whatever a page says of itself beside its passages, evidence and hand-off say too."""
+    lexical = LexicalArmOut(state="ran", source="index")
+    walked = RetrievalOut(
+        results=[],
+        shown=0,
+        has_more=True,
+        next_cursor="further",
+        next_action=NextStep(do="", http=HttpCall(method="POST", path=EVIDENCE, body={}), cli=""),
+        arms=ArmsOut(lexical=lexical, vector=VectorArmOut(state="degraded", reason="store_timeout")),
+        corpus_changed=True,
+        ranking_changed=True,
+    )
+    said = set(msgspec.structs.asdict(walked)) - {"results"}
+    for shaped in (as_evidence(walked, (), EVIDENCE), as_hand_off(walked, (), HAND_OFF)):
+        told = msgspec.structs.asdict(shaped)
+        assert {name: told[name] for name in said} == {name: getattr(walked, name) for name in said}
 
 
 async def fill(client: Client) -> None:

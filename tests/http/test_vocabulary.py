@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.model import DEFAULT_WORKSPACE, System, Vocabulary
 from tests.http.calls import VOCABULARY, Json, assert_problem, put_vocabulary, read
 from tests.http.conftest import Client, SteadyClient
 
@@ -78,6 +79,8 @@ async def test_a_vocabulary_is_replaced_whole(http: Client) -> None:
         ({"factors": [{"factor_id": "a", "name": "A\x00"}]}, "invalid_text"),
         ({"factors": [{"factor_id": "a" * 201, "name": "A"}]}, "invalid_input"),
         ({"factors": [{"factor_id": "a"}]}, "invalid_input"),
+        ({"factors": [{"factor_id": "a", "name": "A" * 2_001}]}, "invalid_vocabulary"),
+        ({"systems": [{"system_id": "a", "name": "A", "use_cases": ["x"] * 91}]}, "invalid_vocabulary"),
         (
             {"systems": [{"system_id": "a", "name": "A", "retired_at": "2020-01-01T00:00:00"}]},
             "invalid_input",
@@ -92,3 +95,16 @@ def test_a_bad_vocabulary_is_refused(steady: SteadyClient, body: object, code: s
     assert_problem(steady.put("/v1/vocabulary", json=body), 400, code)
     empty: Json = {"systems": [], "attributes": [], "factors": [], "options": []}
     assert read(steady.get("/v1/vocabulary")) == empty
+
+
+@pytest.mark.anyio
+async def test_more_words_than_can_be_asked_for(http: Client) -> None:
+    """U20: the largest system that is taken is answered; a larger one, stored before, is refused at once."""
+    use_cases = [f"{number} " * 500 for number in range(90)]
+    largest: Json = {"system_id": "s", "name": "wall " * 400, "use_cases": use_cases}
+    await put_vocabulary(http, {"systems": [largest]})
+    assert read(await http.get("/v1/systems/s/passages"))["results"] == []
+    store = http.app.state.application.store
+    async with store.transaction(DEFAULT_WORKSPACE) as transaction:
+        await transaction.replace_vocabulary(Vocabulary(systems=(System("s", "wall " * 2_000_000),)))
+    assert_problem(await http.get("/v1/systems/s/passages"), 400, "query_too_long")

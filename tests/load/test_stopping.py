@@ -16,6 +16,7 @@ from service.surfaces.cli import exit_codes
 from tests.cli.commands import CommandLine, Json, item_ids
 from tests.cli.test_serve import address_of, asked
 from tests.http.calls import document, ndjson
+from tests.load.door import LIVE, READY, VOCABULARY
 
 PATIENCE_S = 60.0
 LARGE = 200_000  # bytes of a body that is too large to be read before its request has its turn
@@ -74,16 +75,21 @@ def everything(connection: socket.socket) -> bytes:
     return received
 
 
-def until_closed_door(server: Running) -> None:
-    """Wait until nobody is let in any more."""
+def told(server: Running, request: bytes) -> bytes:
+    """The whole answer to a request on a new connection."""
+    with server.connect() as connection:
+        connection.sendall(request.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
+        return everything(connection)
+
+
+def until_draining(server: Running) -> None:
+    """Wait until the server says that it is about to stop."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        try:
-            server.connect().close()
-        except ConnectionRefusedError:
+        if b'"draining"' in told(server, READY):
             return
         time.sleep(0.02)
-    raise AssertionError("the door is open")
+    raise AssertionError("the server goes on")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -97,15 +103,56 @@ def test_an_idle_server_ends_with_success(tmp_path: Path, number: signal.Signals
 
 
 def test_what_is_open_is_finished(tmp_path: Path) -> None:
-    """U20: after SIGTERM nobody new is let in, the open request is answered, and the status is 0."""
+    """U20: after SIGTERM nothing new is begun, the open request is answered, and the status is 0."""
     with running(tmp_path, drain_seconds="60", request_deadline="60") as server:
         with slow_request(server) as (connection, rest):
             server.process.terminate()
-            until_closed_door(server)
+            until_draining(server)
             assert server.process.poll() is None
             connection.sendall(rest)
             assert everything(connection).startswith(b"HTTP/1.1 200 ")
         assert server.ended() == 0
+
+
+def test_the_door_stays_open_while_draining(tmp_path: Path) -> None:
+    """U19: while open requests finish, new ones are told that the service drains, lives and begins nothing."""
+    with running(tmp_path, drain_seconds="60", request_deadline="60") as server:
+        with slow_request(server) as (connection, rest):
+            server.process.terminate()
+            until_draining(server)
+            for _ in range(3):
+                ready = told(server, READY)
+                assert ready.startswith(b"HTTP/1.1 503 ")
+                assert b"retry-after: 1" in ready.lower()
+                assert told(server, LIVE).startswith(b"HTTP/1.1 200 ")
+                for request in (VOCABULARY, b"DELETE /v1/nothing HTTP/1.1\r\nhost: localhost\r\n\r\n"):
+                    refused = told(server, request)
+                    assert refused.startswith(b"HTTP/1.1 503 ")
+                    assert b"retry-after: 1" in refused
+                    assert b"the service is stopping; nothing of the request was begun" in refused
+            with server.connect() as idle:  # who says nothing holds nothing up
+                connection.sendall(rest)
+                assert everything(connection).startswith(b"HTTP/1.1 200 ")
+                assert server.ended() == 0
+                assert idle.recv(1) == b""
+        with pytest.raises(ConnectionRefusedError):
+            server.connect()
+
+
+def test_an_open_door_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """U20: whoever goes on coming after SIGTERM does not keep the process longer than what was open before."""
+    with running(tmp_path, drain_seconds="600", request_deadline="600") as server:
+        with slow_request(server) as (connection, rest):
+            server.process.terminate()
+            until_draining(server)
+            held = [server.connect() for _ in range(5)]
+            for one in held:
+                one.sendall(b"POST /v1/retrieve HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{")
+            connection.sendall(rest)
+            assert everything(connection).startswith(b"HTTP/1.1 200 ")
+        assert server.ended() == 0
+        for one in held:
+            one.close()
 
 
 def test_what_takes_longer_is_told_so(tmp_path: Path) -> None:
@@ -124,7 +171,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     """U20: a second SIGTERM ends the process though a request is open."""
     with running(tmp_path, drain_seconds="600", request_deadline="600") as server, slow_request(server):
         server.process.terminate()
-        until_closed_door(server)
+        until_draining(server)
         server.process.terminate()
         assert server.ended() == -signal.SIGTERM
 
@@ -143,14 +190,14 @@ def test_an_import_tells_what_was_stored(tmp_path: Path) -> None:
             while b'"d2"' not in received:
                 received += connection.recv(65_536)
             server.process.terminate()
-            until_closed_door(server)
+            until_draining(server)
             received += everything(connection)
         assert server.ended() == 0
     assert received.endswith(b"0\r\n\r\n"), "the answer is complete"
-    told: list[Json] = [json.loads(line) for line in received.splitlines() if line.startswith(b"{")]
-    assert [line.get("item_id") for line in told] == ["d0", "d1", "d2", None]
-    assert told[3]["line"] == 4
-    assert '"unavailable"' in json.dumps(told[3])
+    results: list[Json] = [json.loads(line) for line in received.splitlines() if line.startswith(b"{")]
+    assert [line.get("item_id") for line in results] == ["d0", "d1", "d2", None]
+    assert results[3]["line"] == 4
+    assert '"unavailable"' in json.dumps(results[3])
     with running(tmp_path) as again:
         assert sorted(item_ids(asked(again.address, "sill"))) == ["d0", "d1", "d2"]
 
@@ -170,16 +217,16 @@ def test_an_import_that_sends_on_reads_its_results(tmp_path: Path) -> None:
                         1.0
                     )  # the lines so far are stored, the others are sent into a server that stops
                     server.process.terminate()
-                    until_closed_door(server)
+                    until_draining(server)
             connection.sendall(b"0\r\n\r\n")
             received = everything(connection)
         assert server.ended() == 0
     assert received.endswith(b"0\r\n\r\n")
-    told: list[Json] = [json.loads(line) for line in received.splitlines() if line.startswith(b"{")]
-    stored = [str(line["item_id"]) for line in told[:-1]]
+    results: list[Json] = [json.loads(line) for line in received.splitlines() if line.startswith(b"{")]
+    stored = [str(line["item_id"]) for line in results[:-1]]
     assert stored == [f"d{number:02}" for number in range(len(stored))]
     assert len(stored) >= 1
-    assert told[-1]["line"] == len(stored) + 1
+    assert results[-1]["line"] == len(stored) + 1
     listed = CommandLine(tmp_path / "data").json("retrieve", "sill", "--limit", "200")
     assert sorted(item_ids(listed)) == stored
 

@@ -75,7 +75,7 @@ def test_the_licence_is_in_it(wheel: Path) -> None:
 
 def test_nothing_of_the_checkout_is_used(installed: Installed) -> None:
     """The installed program is the wheel's: every package comes from the new environment."""
-    script = "import service, embeddings, eval; print(service.__file__, embeddings.__file__, eval.__file__)"
+    script = f"from importlib.util import find_spec; print(*(find_spec(n).origin for n in {PACKAGES!r}))"
     for place in installed.run([str(installed.python), "-c", script]).split():
         assert Path(place).is_relative_to(installed.folder)
     path = installed.run([str(installed.python), "-c", "import sys; print('\\n'.join(sys.path))"])

@@ -1,14 +1,19 @@
 """Wheels built from a folder, and environments that have one installed and nothing of the checkout."""
 
+import email
 import os
 import subprocess
 import sys
-import sysconfig
 import venv
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
+from importlib.metadata import Distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0
@@ -83,10 +88,7 @@ class Installed:
 
 
 def install(wheel: Path, folder: Path) -> Installed:
-    """The wheel in a new environment, its dependencies those of this one.
-
-    They are added by a .pth file, whose folder's own .pth files do not count: an editable install stays out.
-    """
+    """The wheel in a new environment, with what it says it needs and nothing else: no extra, no tool of ours."""
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     home = folder / "home"
     home.mkdir()
@@ -94,5 +96,40 @@ def install(wheel: Path, folder: Path) -> Installed:
     command = [sys.executable, "-m", "pip", "--python", str(installed.python), "install", "--quiet"]
     subprocess.run([*command, "--no-deps", "--no-index", str(wheel)], check=True, timeout=PATIENCE_S)
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    for distribution in needed(requirements_of(wheel)):
+        for top in tops_of(distribution):
+            place = packages / top
+            if not place.exists():
+                place.symlink_to(Path(str(distribution.locate_file(top))).resolve())
     return installed
+
+
+def requirements_of(wheel: Path) -> list[str]:
+    """What the wheel says it needs, extras and all."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        message = email.message_from_bytes(archive.read(name))
+    return [str(line) for line in message.get_all("Requires-Dist", [])]
+
+
+def needed(requirements: Iterable[str], extras: Iterable[str] = ("",)) -> list[Distribution]:
+    """The installed distributions that such requirements bring, all the way down."""
+    found: dict[tuple[str, str], Distribution] = {}
+    pending = [(line, extra) for line in requirements for extra in extras]
+    while pending:
+        line, extra = pending.pop()
+        requirement = Requirement(line)
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": extra}):
+            continue
+        for wanted in ("", *requirement.extras):
+            key = (canonicalize_name(requirement.name), wanted)
+            if key not in found:
+                found[key] = metadata.distribution(requirement.name)
+                pending += [(one, wanted) for one in found[key].requires or ()]
+    return list(found.values())
+
+
+def tops_of(distribution: Distribution) -> set[str]:
+    """The files and folders of a distribution beside each other in site-packages."""
+    tops = {file.parts[0] for file in distribution.files or ()}
+    return {top for top in tops if top not in {"..", "/", "__pycache__"}}

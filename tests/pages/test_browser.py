@@ -45,6 +45,7 @@ async def test_by_keyboard(browser: Browser, served: Site) -> None:
     async with tab(browser, served.url) as shown:
         page = shown.page
         await shown.open("/")
+        await page.locator("input:focus").wait_for()  # the page puts the focus there by itself
         await page.keyboard.type("carriages R-20.04")
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/?q=carriages*")

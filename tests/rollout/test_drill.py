@@ -78,12 +78,21 @@ async def test_a_short_delay_fits_into_the_budget(home: House) -> None:
     assert answer.vector.state is ArmState.RAN
 
 
-async def test_a_drill_does_nothing_while_the_flag_is_off(home: House) -> None:
-    """E14: an arm that does not run cannot be drilled: the answer says off."""
-    answer = await home.retriever().retrieve(
-        ByQuery("sill"), RetrieveOptions(WORKSPACE, drill=parse_drill("error"))
-    )
-    assert answer.vector == VectorArm(ArmState.OFF, Reason.OFF)
+@pytest.mark.parametrize("kind", [FlagKind.OFF, FlagKind.SHADOW])
+async def test_a_drill_needs_no_flag(home: House, kind: FlagKind) -> None:
+    """E14: the degraded answer can be seen before anybody has the arm; a drill asks for it whatever the flag."""
+    home.flag.default = FlagState(kind)
+    handed_over: list[Answer] = []
+    retriever = home.retriever(shadow=lambda subject, options, answer: handed_over.append(answer))
+    asked = RetrieveOptions(WORKSPACE)
+    drilled = await retriever.retrieve(ByQuery("sill"), replace(asked, drill=parse_drill("error")))
+    assert drilled.vector == VectorArm(ArmState.DEGRADED, Reason.STORE_ERROR)
+    slowly = await retriever.retrieve(ByQuery("sill"), replace(asked, drill=parse_drill("slow:20ms")))
+    assert slowly.vector.state is ArmState.RAN
+    assert handed_over == []
+    plain = await retriever.retrieve(ByQuery("sill"), asked)
+    assert plain.vector.state is ArmState.OFF
+    assert as_bytes(drilled) == as_bytes(plain)
 
 
 async def test_drills_do_not_open_the_breaker(home: House) -> None:

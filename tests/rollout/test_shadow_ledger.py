@@ -70,6 +70,18 @@ async def test_only_the_newest_are_kept(shadows_both: SqlShadowLedger) -> None:
     assert [int(one.query_hash, 16) for one in await kept(shadows_both)] == [7, 8, 9, 10, 11]
 
 
+async def test_a_busy_workspace_pushes_nobody_else_out(shadows_both: SqlShadowLedger) -> None:
+    """U18: what is kept of a workspace does not depend on how much another one asks."""
+    retention = Retention(rows=5)
+    await shadows_both.add([compared(number, workspace=OTHER) for number in range(4)], retention)
+    for number in range(12):
+        await shadows_both.add([compared(number)], retention)
+    assert len(await kept(shadows_both, OTHER)) == 4
+    assert await shadows_both.add([], Retention(rows=3)) == 3
+    assert len(await kept(shadows_both, OTHER)) == 3
+    assert len(await kept(shadows_both)) == 6
+
+
 async def test_rows_are_removed_in_bounded_batches(shadows_both: SqlShadowLedger) -> None:
     """E12: a bound that is lowered is reached step by step: no write removes more than its batch."""
     await shadows_both.add([compared(number) for number in range(20)], KEEP_ALL)

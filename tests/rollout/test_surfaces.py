@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -187,6 +187,26 @@ def test_the_environment_is_the_fallback(tmp_path: Path) -> None:
     assert started.json("flag", "show")["state"] == "shadow"
     started.ok("flag", "set", "off", "--reason", "r")
     assert started.json("flag", "show")["state"] == "off"
+
+
+def test_only_where_nothing_is_stored(tmp_path: Path) -> None:
+    """E12: a state for a first start is set by force, kept as that, and never overrules a decision."""
+    line = CommandLine(tmp_path / "data", {})
+    first = ("flag", "set", "on", "--if-unset", "--force", "--reason", "a first start")
+    line.ok(*first)
+    shown = line.json("flag", "show")
+    assert (shown["state"], len(_changes(shown))) == ("on", 1)
+    assert _changes(shown)[0]["forced"] is True
+    line.ok("flag", "set", "off", "--reason", "enough")
+    line.ok(*first)
+    again = line.json("flag", "show")
+    assert (again["state"], len(_changes(again))) == ("off", 2)
+
+
+def _changes(shown: Mapping[str, object]) -> list[dict[str, object]]:
+    changes = shown["changes"]
+    assert isinstance(changes, list)
+    return changes
 
 
 def compared(minutes: int) -> ShadowComparison:

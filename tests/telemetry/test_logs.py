@@ -160,7 +160,10 @@ def test_no_secret_and_no_query_is_in_the_log_of_a_service(tmp_path: Path) -> No
     assert '"event": "request"' in told
     for word in (str(key), str(key).rsplit("_", 1)[-1], KEY, PASSWORD, *ASKED.split()):
         assert word not in told
-    assert all(line.startswith(("{", "citewell listens", "API keys exist")) for line in told.splitlines())
+    assert all(
+        line.startswith(("{", "citewell starts", "citewell listens", "API keys exist"))
+        for line in told.splitlines()
+    )
 
 
 def test_an_unreachable_database_is_told_without_its_password(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,12 @@ from service.adapters.flags.evaluated import FlagCounters
 from service.adapters.tracing.timed import StepTimes
 from service.core.breaker import FAILURES, Breaker
 from service.core.rollout import RolloutDecision
-from service.ingest.vector_runner import VectorStatus
+from service.ingest.vector_status import VectorStatus
 from service.ingest.vectors import WorkerCounters
 from service.ports.embedding import EncoderState
 from service.ports.lexical import CandidateSource
 from service.ports.tracing import Step
+from service.ports.vector_reports import LOST_S, SeenWorker, VectorFault, WorkerDuty
 from service.search.degradation import Reason
 from service.search.shadow import ShadowCounters
 from service.search.vector_arm import ArmBreakers
@@ -52,6 +54,11 @@ class Queue:
         return {Work.READ: (3, 1), Work.WRITE: (1, 0), Work.IMPORT: (0, 0)}
 
 
+def seen(duty: WorkerDuty, *, is_failing: bool = False, silent: float = 1.0) -> SeenWorker:
+    """A worker as another process knows it."""
+    return SeenWorker("host:1", "words", duty, is_failing, None, None, None, silent)
+
+
 def readings(*indexes: IndexReading) -> Readings:
     """A process in which every part has something to say."""
     status = VectorStatus(
@@ -64,9 +71,15 @@ def readings(*indexes: IndexReading) -> Readings:
         parked=1,
         missing=2,
         orphan=0,
-        compared_at=None,
+        compared_at=datetime(2026, 1, 2, tzinfo=UTC),
         outcome=None,
-        failure=None,
+        failure="no room",
+        fault=VectorFault.STORE_FULL,
+        workers=[
+            seen(WorkerDuty.WORKING, is_failing=True),
+            seen(WorkerDuty.STANDBY),
+            seen(WorkerDuty.WORKING, silent=LOST_S + 1.0),
+        ],
     )
     open_breaker = Breaker(failures=FAILURES, retry_at=9.0)
     times = StepTimes()
@@ -116,6 +129,13 @@ def test_every_part_is_shown() -> None:
         "citewell_vector_missing{}": 2.0,
         "citewell_vector_orphan{}": 0.0,
         "citewell_vector_parked{}": 1.0,
+        "citewell_vector_compared_timestamp_seconds{}": 1767312000.0,
+        "citewell_vector_workers{health=working}": 0.0,
+        "citewell_vector_workers{health=standby}": 1.0,
+        "citewell_vector_workers{health=failing}": 1.0,
+        "citewell_vector_workers{health=lost}": 1.0,
+        "citewell_vector_fault{part=store_full}": 1.0,
+        "citewell_vector_fault{part=encoder}": 0.0,
         "citewell_vector_worker_passages_total{done=encoded}": 5.0,
         "citewell_query_vector_lookups_total{outcome=hit}": 4.0,
         "citewell_query_vector_lookups_total{outcome=miss}": 6.0,

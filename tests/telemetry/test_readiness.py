@@ -52,20 +52,24 @@ async def test_starting(sqlite_settings: Settings) -> None:
 
 @asynccontextmanager
 async def one_behind(locked: Locked) -> AsyncIterator[None]:
-    """A vector index that has not followed the newest change."""
-    application = locked.application
+    """A vector index that has not followed the newest change. Everything runs on the service's own event loop."""
+    application, call = locked.application, locked.client.blocking_portal.call
     ledger, index = SqlVectorLedger(application.store.engines, "float32"), MemoryVectorIndex()
     worker = VectorWorker(ledger, index, WordEncoder(), "words")
+
+    async def follow() -> None:
+        while await worker.step() is StepOutcome.WORKED:
+            pass
+
     writer = await locked.headers("default")
     await locked.send("POST", "/v1/items", writer, document("a", "sill"))
-    while await worker.step() is StepOutcome.WORKED:
-        pass
+    call(follow)
     await locked.send("POST", "/v1/items", writer, document("b", "jamb"))
     parts = VectorParts(VectorArm(WordEncoder(), index, ledger), worker, None, None)
     locked.client.app.state.application = replace(application, vectors=parts)
     yield
-    await worker.release()
-    await index.close()
+    call(worker.release)
+    call(index.close)
 
 
 async def test_strangers_are_told_no_counts(locked: Locked) -> None:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.adapters.sql.ledger import SqlVectorLedger
+from service.adapters.vectors.hits import best_first
 from service.adapters.vectors.memory import MemoryVectorIndex
 from service.bootstrap import Application
 from service.core.fusion import FusionSettings
 from service.core.rollout import FlagKind, FlagState
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE, Workspace
-from service.ports.embedding import EncoderFailed, EncoderState
+from service.ports.embedding import EncoderFailed, EncoderState, TextRefused
 from service.ports.vectors import (
     CollectionName,
     CollectionState,
@@ -25,6 +26,7 @@ from service.ports.vectors import (
     VectorQuery,
     VectorStoreError,
 )
+from service.search.circuit import PROBER
 from service.search.plan import Hybrid
 from service.search.request import Answer, Arms, ByQuery, Explain, RetrieveOptions
 from service.search.retrieve import Retriever
@@ -34,6 +36,13 @@ from tests.rollout.parts import WordEncoder as PlainWordEncoder
 Float32Array = NDArray[np.float32]
 GENEROUS_S = 30.0
 ON = FlagState(FlagKind.ON)
+UNREADABLE = "\u200b"  # a text in which a real encoder finds no token
+
+
+def is_probing() -> bool:
+    """Whether a circuit asks, and no request."""
+    task = asyncio.current_task()
+    return task is not None and task.get_name() == PROBER
 
 
 @dataclass(slots=True)
@@ -44,23 +53,26 @@ class LyingIndex:
     extra: list[Hit] = field(default_factory=list)  # put in front of every answer
     error: VectorStoreError | None = None
     delay: float = 0.0
+    ill_beyond: int = 0  # searches for no more points than that are well
     searches: int = 0
     limits: list[int] = field(default_factory=list)
+    probes: list[int] = field(default_factory=list)  # the limits that nobody's request asked for
     crash_before_upsert: bool = False
     crash_after_upsert: bool = False
 
     async def search(
         self, collection: CollectionName, query: VectorQuery, deadline: float
     ) -> tuple[Hit, ...]:
-        """The real hits behind the invented ones, cut at the limit."""
+        """The real hits behind the invented ones, cut at the limit and ordered as an engine's adapter does it."""
         self.searches += 1
-        self.limits.append(query.limit)
-        if self.delay:
+        (self.probes if is_probing() else self.limits).append(query.limit)
+        is_ill = query.limit > self.ill_beyond
+        if self.delay and is_ill:
             await asyncio.sleep(self.delay)
-        if self.error is not None:
+        if self.error is not None and is_ill:
             raise self.error
         found = await self.real.search(collection, query, max(deadline, time.monotonic() + 1.0))
-        return (*self.extra, *found)[: query.limit]
+        return best_first((*self.extra, *found)[: query.limit])
 
     async def ensure(self, collection: CollectionName, dimension: int, deadline: float) -> CollectionState:
         """As the real one."""
@@ -138,11 +150,13 @@ class WordEncoder(PlainWordEncoder):
 
     async def encode_query(self, text: str, workspace: Workspace) -> Float32Array:
         """(64,) float32, unit length. Raises EncoderFailed when told to."""
-        self.queries += not text.startswith("probe ")
+        self.queries += not is_probing()
         if self.hangs:
             await asyncio.sleep(3_600)
         if self.fails:
             raise EncoderFailed("told to fail")
+        if text == UNREADABLE:
+            raise TextRefused("nothing to read")
         return await super().encode_query(text, workspace)
 
     async def encode_passages(self, texts: Sequence[str]) -> Sequence[Float32Array]:
@@ -193,9 +207,10 @@ class Vectors:
         limit: int = 8,
         arms: Arms = Arms.BY_FLAG,
         budget: float = GENEROUS_S,
+        patience: float | None = None,
         **more: object,
     ) -> Answer:
-        """Retrieve with the flag on."""
+        """Retrieve with the flag on. `budget` is the setting; `patience` is this request's own, if it has one."""
         retriever = Retriever(
             self.app.store, self.app.lexical, Hybrid(self.arm, AlwaysOn(), self.fusion, budget)
         )
@@ -204,6 +219,7 @@ class Vectors:
             limit=limit,
             arms=arms,
             explain=Explain.ON,
+            budget=patience,
             **more,  # type: ignore[arg-type]
         )
         return await retriever.retrieve(ByQuery(query), options)

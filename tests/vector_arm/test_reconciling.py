@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 import pytest
 
 from service.ingest.reconcile import Comparison, compare
-from service.ingest.vector_runner import VectorRunner, vector_status
+from service.ingest.vector_runner import VectorRunner
+from service.ingest.vector_status import vector_status
 from service.ingest.vectors import StepOutcome, VectorWorker
 from service.model import DEFAULT_WORKSPACE, ContentType, ItemId, Workspace
 from service.ports.embedding import KnownCollection

@@ -1,4 +1,4 @@
-"""`citewell vectors status` and `reconcile --check`, over an index in the data directory."""
+"""`citewell vectors status`, over an index in the data directory."""
 
 import asyncio
 import time
@@ -70,6 +70,9 @@ def test_a_fresh_database_has_no_vectors_and_no_fault(cli: CommandLine) -> None:
         "missing": None,
         "orphan": None,
         "compared_at": None,
+        "compared_by": None,
+        "workers": [],
+        "fault": None,
         "reason": None,
     }
     assert "no vectors yet" in cli.ok("vectors", "status")

@@ -71,7 +71,7 @@ async def test_a_silent_server_costs_the_deadline_and_no_more(
 ) -> None:
     """C27: a server that accepts and does not answer in time is a timeout at the deadline."""
     async with FaultServer(reply) as server, adapter(server.url) as index:
-        await index._catalogue.info(COLLECTION, soon())
+        await index._catalogue.look_up(COLLECTION, soon())
         began = time.monotonic()
         with pytest.raises(VectorStoreTimeout) as timeout:
             await index.search(COLLECTION, QUERY, soon(0.2))
@@ -198,11 +198,12 @@ async def test_answers_that_cannot_be_hits_are_malformed(response: bytes) -> Non
     assert malformed.value.reason is StoreReason.ERROR
 
 
-async def test_a_point_that_comes_twice_stands_once() -> None:
-    """Duplicates in an answer count once, at their best score."""
+async def test_a_point_that_comes_twice_stands_twice() -> None:
+    """C15: duplicates in an answer are passed on, best first: as many as came tell whether there are more."""
     response = result({"points": [point(0.5), point(0.9), point(0.7)]})
     async with FaultServer(always(response)) as server, adapter(server.url) as index:
-        assert await index.search(COLLECTION, QUERY, soon()) == (Hit(points_of(1)[0].key, 0.9),)
+        key = points_of(1)[0].key
+        assert await index.search(COLLECTION, QUERY, soon()) == (Hit(key, 0.9), Hit(key, 0.7), Hit(key, 0.5))
 
 
 @pytest.mark.parametrize("identity", [7, "not-a-uuid"])

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import tantivy
-from tantivy import Index, Occur, Query, Searcher
+from tantivy import Index, IndexWriter, Occur, Query, Searcher
 
 from service.core.scoring import HEADING_BOOST, K1, TITLE_BOOST, B, WeightedTerm
 from service.core.tokenize import words_of
@@ -180,9 +180,13 @@ class EngineSearcher:
 
 
 class Engine:
-    """One open index folder with its single writer. Calls are blocking; the writer's belong to one thread."""
+    """One open index folder. Calls are blocking, and those that write are made one at a time.
+
+    The writer costs seven threads and some megabytes, so it is there only from the first write to `release`.
+    """
 
     def __init__(self, folder: Path) -> None:
+        self._writer: IndexWriter | None = None
         with _translated():
             folder.mkdir(parents=True, exist_ok=True)
             self._index = Index(SCHEMA, path=str(folder), reuse=True)
@@ -190,8 +194,12 @@ class Engine:
                 _ANALYZER, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
             )
             self._index.config_reader(reload_policy="manual")
-            self._writer = self._index.writer(WRITER_HEAP, 1)
             self._index.reload()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the writer is there."""
+        return self._writer is not None
 
     def searcher(self) -> EngineSearcher:
         """The index as of the last commit."""
@@ -200,27 +208,36 @@ class Engine:
     def add(self, passages: Iterable[IndexablePassage]) -> None:
         """Add passages; visible after `commit`."""
         with _translated():
+            writer = self._opened()
             for passage in passages:
-                self._writer.add_document(_document(passage))
+                writer.add_document(_document(passage))
 
     def delete(self, keys: Iterable[int]) -> None:
         """Delete passages that were added before; unknown keys are ignored."""
         # By query: the binding takes an int for a signed term, which an unsigned field never has.
         with _translated():
             if unwanted := list(keys):
-                self._writer.delete_documents_by_query(Query.term_set_query(SCHEMA, "key", unwanted))
+                self._opened().delete_documents_by_query(Query.term_set_query(SCHEMA, "key", unwanted))
 
     def commit(self) -> EngineSearcher:
         """Make what was written durable and visible."""
         with _translated():
-            self._writer.commit()
+            if self._writer is not None:
+                self._writer.commit()
             self._index.reload()
         return self.searcher()
 
-    def close(self) -> None:
-        """Wait for merges and give the folder's lock back. The engine cannot be used afterwards."""
-        with _translated():
-            self._writer.wait_merging_threads()
+    def release(self) -> None:
+        """Wait for merges and let the writer go, with what was not committed. The next write opens another."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            with _translated():
+                writer.wait_merging_threads()
+
+    def _opened(self) -> IndexWriter:
+        if self._writer is None:
+            self._writer = self._index.writer(WRITER_HEAP, 1)
+        return self._writer
 
 
 def _document(passage: IndexablePassage) -> tantivy.Document:

@@ -26,7 +26,8 @@ from service.model import Workspace
 
 MAX_SLOTS = 64
 _CHECKPOINT = "checkpoint"
-VERSION = f"{FORMAT}.{RULES_VERSION}"
+_LAYOUT = 2  # of the checkpoint
+VERSION = f"{FORMAT}.{RULES_VERSION}.{_LAYOUT}"
 
 
 class DamagedFolder(Exception):
@@ -35,9 +36,13 @@ class DamagedFolder(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What is known of an index at a sequence number. `leaving` are stale passages not yet removed."""
+    """What is known of an index at a sequence number of the history that `nonce` tells.
+
+    `leaving` are stale passages not yet removed.
+    """
 
     seq: int
+    nonce: int
     counts: Counts
     leaving: tuple[int, ...]
 
@@ -135,6 +140,7 @@ class WorkspaceFolder:
                 "version": VERSION,
                 "database_id": database_id,
                 "seq": checkpoint.seq,
+                "nonce": checkpoint.nonce,
                 "passages": checkpoint.counts.passages,
                 "length": checkpoint.counts.length,
                 "frequency": checkpoint.counts.frequency,
@@ -148,16 +154,20 @@ class WorkspaceFolder:
             os.fsync(file.fileno())
         temporary.replace(generation / _CHECKPOINT)
 
-    def load(self, generation: Path, database_id: str, head: int) -> Checkpoint:
-        """The checkpoint of a generation whose files are what they were. Raises DamagedFolder."""
+    def load(self, generation: Path, database_id: str) -> Checkpoint:
+        """The checkpoint of a generation whose files are what they were. Raises DamagedFolder.
+
+        Whether the database still has that history is to be asked of the database.
+        """
         try:
             raw = (generation / _CHECKPOINT).read_bytes()
             stored = msgspec.msgpack.decode(raw[4:], type=dict[str, object])
             if zlib.crc32(raw[4:]) != int.from_bytes(raw[:4], "big"):
                 raise DamagedFolder("the checkpoint is damaged")
-            _check(generation, stored, database_id, head)
+            _check(generation, stored, database_id)
             leaving = tuple(int(key) for key in stored["leaving"])  # type: ignore[attr-defined]
-            return Checkpoint(int(stored["seq"]), counts_of(stored), leaving)  # type: ignore[call-overload]
+            seq, nonce = int(stored["seq"]), int(stored["nonce"])  # type: ignore[call-overload]
+            return Checkpoint(seq, nonce, counts_of(stored), leaving)
         except (OSError, ValueError, LookupError, TypeError, msgspec.MsgspecError) as error:
             raise DamagedFolder("the checkpoint cannot be read") from error
 
@@ -167,10 +177,10 @@ class WorkspaceFolder:
         return sorted(path for path in self.path.iterdir() if path.name.startswith("g") and path.is_dir())
 
 
-def _check(generation: Path, stored: dict[str, object], database_id: str, head: int) -> None:
+def _check(generation: Path, stored: dict[str, object], database_id: str) -> None:
     if stored["version"] != VERSION:
         raise DamagedFolder("the index was written by another version")
-    if stored["database_id"] != database_id or int(stored["seq"]) > head:  # type: ignore[call-overload]
+    if stored["database_id"] != database_id:
         raise DamagedFolder("the index belongs to another database")
     if not all_intact(generation):
         raise DamagedFolder("an index file was altered")

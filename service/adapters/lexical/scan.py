@@ -16,12 +16,13 @@ class ScanView:
 
     def __init__(
         self,
-        seq: int,
+        snapshot: ReadSnapshot,
         statistics: TermStatistics,
         keys: Sequence[int],
         source: CandidateSource = CandidateSource.SCAN,
     ) -> None:
-        self.seq = seq
+        self.seq = snapshot.seq
+        self.nonce = snapshot.nonce
         self.statistics = statistics
         self.source = source
         self._keys = keys
@@ -48,9 +49,9 @@ async def scan_view(workspace: Workspace, terms: Sequence[str], snapshot: ReadSn
         ]
     mean = delta.length / delta.passages if delta.passages else 0.0
     frequency = {term: delta.frequency[term] for term in terms}
-    return ScanView(snapshot.seq, TermStatistics(delta.passages, mean, frequency), keys)
+    return ScanView(snapshot, TermStatistics(delta.passages, mean, frequency), keys)
 
 
-def nothing_view(seq: int, terms: Sequence[str]) -> ScanView:
+def nothing_view(snapshot: ReadSnapshot, terms: Sequence[str]) -> ScanView:
     """What an index of no passages would say."""
-    return ScanView(seq, TermStatistics(0, 0.0, dict.fromkeys(terms, 0)), (), CandidateSource.INDEX)
+    return ScanView(snapshot, TermStatistics(0, 0.0, dict.fromkeys(terms, 0)), (), CandidateSource.INDEX)

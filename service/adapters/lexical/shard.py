@@ -1,35 +1,30 @@
 """The index of one workspace: follows the change log, repairs itself, and serves views.
 
-All state changes happen on the event loop, between awaits; blocking work runs on one writer thread. A view is
+All state changes happen on the event loop, between awaits; blocking work runs on the index's threads. A view is
 therefore always the index and the counts of one sequence number.
 """
 
 import asyncio
-import shutil
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import Executor
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
+import structlog
+
+from service.adapters.lexical.building import Builder, Threads
 from service.adapters.lexical.checksums import all_intact
-from service.adapters.lexical.engine import Engine, EngineError, EngineSearcher
-from service.adapters.lexical.folder import Checkpoint, DamagedFolder, WorkspaceFolder
-from service.adapters.lexical.statistics import Counts, Delta
-from service.core.scoring import TermStatistics
+from service.adapters.lexical.engine import EngineError
+from service.adapters.lexical.folder import DamagedFolder, WorkspaceFolder
+from service.adapters.lexical.following import Follower, on
+from service.adapters.lexical.generation import Capture, Generation
 from service.errors import Unavailable
-from service.model import ChangeKind, Workspace
-from service.ports.store import Change, ChangeFeed, IndexablePassage, PassageKey, Store
+from service.model import Workspace
+from service.ports.store import ChangeFeed, Store
 
-T = TypeVar("T")
-CHANGES = 500  # log entries applied at a time
-PAGE = 2_000  # passages read at a time
-COMMIT_EVERY = 20_000  # passages of a rebuild between two commits
+_log = structlog.get_logger(__name__)
 RETRY_AFTER_S = 5.0  # between two attempts to build an index that failed
 
 
@@ -37,6 +32,7 @@ class ShardState(StrEnum):
     """Whether the index can propose candidates."""
 
     READY = "ready"
+    LOADING = "loading"  # what is on disk was not looked at yet
     BUILDING = "building"
     FAILED = "failed"
 
@@ -48,65 +44,49 @@ class ShardTiming:
     grace: float = 5.0
     checkpoint_every: float = 30.0
     check_every: float = 600.0  # a file altered under a running process shows by its checksum only
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """The searcher and the statistics of one sequence number, and the index that they are of."""
-
-    seq: int
-    searcher: EngineSearcher
-    statistics: TermStatistics
-    generation: "Generation"
-
-
-@dataclass(slots=True, eq=False)
-class Generation:
-    """A usable index. `leaving` are stale passages, each batch with the time from which it may be removed."""
-
-    path: Path
-    engine: Engine
-    searcher: EngineSearcher
-    counts: Counts
-    applied: int
-    replay_until: int  # entries up to here may be in the index already
-    leaving: deque[tuple[float, tuple[int, ...]]] = field(default_factory=deque)
-    saved: bool = True
-
-    def leaving_keys(self) -> tuple[int, ...]:
-        return tuple(key for _, keys in self.leaving for key in keys)
+    writer_idle: float = 10.0  # how long the writer stays after a write
 
 
 class Shard:
-    """One workspace's lexical index."""
+    """One workspace's lexical index. `users` is how many reads and steps are about it at the moment."""
 
     def __init__(
         self,
         workspace: Workspace,
         sources: tuple[Store, ChangeFeed],
         folder: WorkspaceFolder,
-        executor: Executor,
+        threads: Threads,
         timing: ShardTiming,
     ) -> None:
-        self._workspace = workspace
-        self._store, self._feed = sources
+        self.workspace = workspace
+        self._feed = sources[1]
         self._folder = folder
-        self._executor = executor
+        self._threads = threads
         self._timing = timing
+        self._follower = Follower(workspace, self._feed, threads.write, timing.grace, self._heed_rebuild)
+        self._builder = Builder(workspace, *sources, folder, threads, self._follower)
         self._lock = asyncio.Lock()
         self._current: Generation | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._building: asyncio.Task[None] | None = None
+        self._has_looked = False  # at what is on disk
+        self._wanted: str | None = None  # why an index is to be built although there is one
         self._saved_at = self._checked_at = time.monotonic()
         self._retry_at = float("-inf")
+        self.users = 0
         self.failure: str | None = None
         self.rebuilds = 0
 
     @property
     def state(self) -> ShardState:
-        """Ready, being built, or failed and waiting for the next attempt."""
+        """Ready, being opened or built, or failed and waiting for the next attempt."""
         if self._current is not None:
             return ShardState.READY
-        return ShardState.BUILDING if self.failure is None else ShardState.FAILED
+        if self._is_building:
+            return ShardState.BUILDING
+        if self.failure is not None:
+            return ShardState.FAILED
+        return ShardState.BUILDING if self._has_looked else ShardState.LOADING
 
     @property
     def applied(self) -> int | None:
@@ -118,24 +98,66 @@ class Shard:
         """Passages in the index, those that are about to leave among them."""
         return 0 if self._current is None else self._current.searcher.documents
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds files."""
+        return self._current is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody reads from it or works on it."""
+        return self.users == 0 and not self._is_building
+
+    @property
+    def writes_since(self) -> float | None:
+        """When it was written to last, in `time.monotonic()`; None where it has no writer."""
+        current = self._current
+        return current.wrote_at if current is not None and current.engine.is_writing else None
+
+    @property
+    def _is_building(self) -> bool:
+        return self._building is not None and not self._building.done()
+
     def capture(self, at_least: int, terms: Sequence[str]) -> Capture | None:
         """The index if it is usable and shows at least `at_least`. Synchronous: nothing can move in between."""
         current = self._current
-        if current is None or current.applied < at_least:
-            return None
-        return Capture(current.applied, current.searcher, current.counts.statistics(terms), current)
+        return None if current is None or current.applied < at_least else current.capture(terms)
+
+    async def open(self) -> None:
+        """Take up what is on disk, if it can be trusted. A caller that goes away does not stop it.
+
+        Raises StoreUnavailable.
+        """
+        if self._has_looked or self._current is not None:
+            return
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(self._ended)
+        await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
+        async with self._lock:
+            if self._current is not None:
+                return
+            try:
+                self._current = await self._builder.load()
+            except (DamagedFolder, EngineError) as error:
+                self.failure = str(error)
+                _log.warning("lexical_index_not_trusted", workspace=self.workspace, reason=self.failure)
+            self._has_looked = True
 
     async def advance(self, target: int) -> None:
         """Bring the index to at least `target`, building it first where there is none. Not to be cancelled."""
-        if self._current is None and time.monotonic() >= self._retry_at:
-            await self._build_in_background()
+        await self.open()
+        await self._build_if_due()
         async with self._lock:
             if self._current is not None and self._current.applied < target:
-                await self._guarded(self._follow(self._current, target))
+                await self._guarded(self._follower.follow(self._current, target))
+        await self._build_if_due()  # where that has cost the index
 
     async def rebuild(self) -> None:
         """Build a new generation from the rows and switch to it; the old one serves meanwhile."""
-        await self._build_in_background()
+        await asyncio.shield(self._begin_build("asked for"))
 
     async def damaged(self, generation: Generation, reason: str) -> None:
         """A search failed: forget that index, so that the next `advance` builds a new one.
@@ -147,31 +169,46 @@ class Shard:
                 await self._abandon(reason)
 
     async def maintain(self) -> None:
-        """Remove what has been stale long enough; save a checkpoint and check the files when it is time."""
+        """Begin the build that is due; remove what has been stale long enough; save, check and rest in time."""
+        is_lost = self._current is None and self.failure is not None
+        if (is_lost or self._wanted is not None) and time.monotonic() >= self._retry_at:
+            self._begin_build()
+        if self._current is None:
+            return
         async with self._lock:
-            current = self._current
-            if current is None:
-                return
-            if current.leaving and current.leaving[0][0] <= time.monotonic():
-                await self._guarded(self._purge(current))
-            if time.monotonic() - self._saved_at >= self._timing.checkpoint_every:
-                await self._guarded(self._save(current))
-            if time.monotonic() - self._checked_at >= self._timing.check_every:
-                await self._guarded(self._check(current))
+            if self._current is not None:
+                await self._upkeep(self._current)
+
+    async def _upkeep(self, current: Generation) -> None:
+        now = time.monotonic()
+        if current.leaving and current.leaving[0][0] <= now:
+            await self._guarded(self._purge(current))
+        if now - self._saved_at >= self._timing.checkpoint_every:
+            await self._guarded(self._save(current))
+        if now - self._checked_at >= self._timing.check_every:
+            await self._guarded(self._check(current))
+        if current.engine.is_writing and now - current.wrote_at >= self._timing.writer_idle:
+            await self._guarded(self._rest(current))
+
+    async def rest(self) -> None:
+        """Let the writer go, with its threads and its memory."""
+        async with self._lock:
+            if self._current is not None:
+                await self._guarded(self._rest(self._current))
 
     async def close(self) -> None:
-        """Save a checkpoint, unless the database is away, and give the folder back."""
-        if self._building is not None:
-            with suppress(Unavailable):
-                await self._building
+        """Save a checkpoint, unless the database is away, and let the files go. Used again, it opens again."""
+        if self._is_building and self._building is not None:
+            await asyncio.wait({self._building})
+        current, self._current = self._current, None  # whoever comes now opens it again, after this
+        self._has_looked = False
+        if current is None:
+            return
         async with self._lock:
-            current = self._current
-            if current is None:
-                return
-            with suppress(Unavailable):  # the next start replays the log from the checkpoint before
-                await self._guarded(self._save(current))
-            self._current = None
-            await self._blocking(lambda: _discard(current.engine))
+            # Without the database the next start replays the log from the checkpoint before.
+            with suppress(Unavailable, EngineError):
+                await self._save(current)
+            await self._builder.discard(current.engine)
 
     async def _guarded(self, step: Coroutine[None, None, None]) -> None:
         """Run a step; the engine's and the disk's errors cost the index, never the caller."""
@@ -182,160 +219,83 @@ class Shard:
 
     async def _abandon(self, reason: str) -> None:
         self.failure = reason
+        _log.warning("lexical_index_lost", workspace=self.workspace, reason=reason)
         current, self._current = self._current, None
         if current is not None:
-            await self._throw_away(current.engine, current.path)
+            await self._builder.throw_away(current.engine, current.path)
 
-    async def _throw_away(self, engine: Engine | None, path: Path) -> None:
-        """Close an engine and remove its folder."""
-        if engine is not None:
-            await self._blocking(lambda: _discard(engine))
-        await self._blocking(lambda: shutil.rmtree(path, ignore_errors=True))
+    async def _build_if_due(self) -> None:
+        if self._current is None and time.monotonic() >= self._retry_at:
+            await asyncio.shield(self._begin_build())
 
-    async def _build_in_background(self) -> None:
+    def _begin_build(self, reason: str | None = None) -> asyncio.Task[None]:
         """One build at a time, whoever asks; a caller that goes away does not stop it."""
         if self._building is None or self._building.done():
-            self._building = asyncio.create_task(self._build_and_switch())
-        await asyncio.shield(self._building)
+            why = reason or self._wanted or self.failure or "there is none yet"
+            self._building = asyncio.create_task(self._build_and_switch(why))
+            self._building.add_done_callback(self._ended)
+        return self._building
 
-    async def _build_and_switch(self) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Nobody may be waiting for it any more."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, Unavailable):
+            _log.error("lexical_index_step_failed", workspace=self.workspace, exc_info=error)
+
+    async def _build_and_switch(self, reason: str) -> None:
+        began = time.monotonic()
+        self.rebuilds += 1
+        _log.info("lexical_index_build", workspace=self.workspace, reason=reason)
         try:
-            fresh = await self._load() if self._current is None else None
-            await self._switch(fresh or await self._build())
+            fresh = await self._builder.build()
+            await self._switch(fresh)
+        except Unavailable as error:  # no fault of the index: whoever comes next may try again at once
+            _log.warning("lexical_index_not_built", workspace=self.workspace, reason=str(error))
+            raise
         except (EngineError, OSError) as error:
             self.failure = str(error)
             self._retry_at = time.monotonic() + RETRY_AFTER_S
+            _log.warning("lexical_index_not_built", workspace=self.workspace, reason=self.failure)
+            return
+        spent = round(time.monotonic() - began, 3)
+        documents = fresh.searcher.documents
+        _log.info("lexical_index_built", workspace=self.workspace, passages=documents, seconds=spent)
 
     async def _switch(self, fresh: Generation) -> None:
         """Serve from `fresh`, after it has caught up with what it replaces."""
         async with self._lock:
             old = self._current
             try:
-                if old is not None and old.applied > fresh.applied:
-                    await self._follow(fresh, old.applied)
+                if old is not None and old.applied > fresh.applied and await self._is_told(old):
+                    await self._follower.follow(fresh, old.applied)
             except (EngineError, OSError, Unavailable):
-                await self._throw_away(fresh.engine, fresh.path)
+                await self._builder.throw_away(fresh.engine, fresh.path)
                 raise
-            self._current, self.failure = fresh, None
+            self._current, self.failure, self._wanted, self._has_looked = fresh, None, None, True
             if old is not None:
-                await self._blocking(lambda: _discard(old.engine))
+                await self._builder.discard(old.engine)
             await self._save(fresh)
-            await self._blocking(lambda: self._folder.drop_others(fresh.path))
+            await on(self._threads.write, lambda: self._folder.drop_others(fresh.path))
 
-    async def _load(self) -> Generation | None:
-        """The generation on disk, taken up where its checkpoint left it; None where it cannot be trusted."""
-        head, database_id = await self._feed.head(), await self._feed.database_id()
-        path = await self._blocking(self._folder.current)
-        if path is None:
-            return None
-        try:
-            checkpoint = await self._blocking(lambda: self._folder.load(path, database_id, head))
-            engine = await self._blocking(lambda: Engine(path))
-        except (DamagedFolder, EngineError):
-            return None
-        try:
-            return await self._resume(path, engine, checkpoint, head)
-        except EngineError:
-            await self._blocking(lambda: _discard(engine))
-            return None
-        except Unavailable:
-            await self._blocking(lambda: _discard(engine))
-            raise
-
-    async def _resume(self, path: Path, engine: Engine, checkpoint: Checkpoint, head: int) -> Generation:
-        """Replay what a crash may have cut off, then count the documents. Raises EngineError."""
-        if checkpoint.leaving:  # no reader of this process is older than now
-            await self._blocking(lambda: engine.delete(checkpoint.leaving))
-        searcher = await self._blocking(engine.commit)
-        loaded = Generation(path, engine, searcher, checkpoint.counts, checkpoint.seq, replay_until=head)
-        loaded.saved = not checkpoint.leaving
-        await self._follow(loaded, head)
-        if loaded.searcher.documents != loaded.counts.passages + len(loaded.leaving_keys()):
-            raise EngineError("the index does not hold what its checkpoint says")
-        return loaded
-
-    async def _build(self) -> Generation:
-        """Index every live passage of one snapshot. An error leaves nothing behind.
-
-        Raises EngineError, OSError, StoreUnavailable.
-        """
-        self.rebuilds += 1
-        path = await self._blocking(self._folder.next_generation)
-        engine: Engine | None = None
-        try:
-            engine = await self._blocking(lambda: Engine(path))
-            return await self._fill(path, engine)
-        except (EngineError, OSError, Unavailable):
-            await self._throw_away(engine, path)
-            raise
-
-    async def _fill(self, path: Path, engine: Engine) -> Generation:
-        counts, after, pending = Counts(), None, 0
-        async with self._store.snapshot() as snapshot:
-            while page := await snapshot.scan(self._workspace, after, PAGE):
-                counts.apply(await self._blocking(partial(_added, engine, page)))
-                after = page[-1].key
-                pending += len(page)
-                if pending >= COMMIT_EVERY:
-                    await self._blocking(engine.commit)
-                    pending = 0
-            seq = snapshot.seq
-        searcher = await self._blocking(engine.commit)
-        return Generation(path, engine, searcher, counts, seq, replay_until=seq, saved=False)
-
-    async def _follow(self, generation: Generation, target: int) -> None:
-        """Apply log entries up to `target`, no further: a view of a snapshot shows just that snapshot."""
-        while generation.applied < target:
-            found = await self._feed.changes(self._workspace, generation.applied, CHANGES)
-            changes = [change for change in found if change.seq <= target]
-            if any(change.kind is ChangeKind.REBUILD for change in changes):
-                self._heed_rebuild(generation)
-            try:
-                await self._apply(generation, changes)
-            except Unavailable:
-                generation.replay_until = target  # a part of it may be in the index by now
-                raise
-            generation.applied = changes[-1].seq if changes and len(changes) == CHANGES else target
-            generation.saved = False
+    async def _is_told(self, generation: Generation) -> bool:
+        """Whether the log still tells the history that an index shows."""
+        return await self._feed.nonce(generation.applied) == generation.nonce
 
     def _heed_rebuild(self, generation: Generation) -> None:
         """Start the build that the log asks for. Raises EngineError for an index that is not served from yet."""
         if generation is self._current:
-            self._building = asyncio.create_task(self._build_and_switch())
+            self._wanted = "the log asks for it"
+            self._begin_build()
         elif generation.applied < generation.replay_until:
             raise EngineError("the log asks for a rebuild")
-
-    async def _apply(self, generation: Generation, changes: Sequence[Change]) -> None:
-        added = {c.item_key for c in changes if c.kind is ChangeKind.ITEM_ADDED and c.item_key is not None}
-        stale = {c.item_key for c in changes if c.kind is ChangeKind.ITEM_STALE and c.item_key is not None}
-        entering, leaving = sorted(added - stale), sorted(stale - added)
-        engine, delta, gone = generation.engine, Delta(), []
-        if generation.applied < generation.replay_until:  # all of them may be in the index already
-            async for page in self._pages(sorted(added)):
-                await self._blocking(partial(engine.delete, [passage.key for passage in page]))
-        async for page in self._pages(entering):
-            await self._blocking(partial(engine.add, page))
-            delta.enter(page)
-        async for page in self._pages(leaving):
-            delta.leave(page)
-            gone += [passage.key for passage in page]
-        if added:
-            generation.searcher = await self._blocking(engine.commit)
-        generation.counts.apply(delta)
-        if gone:
-            generation.leaving.append((time.monotonic() + self._timing.grace, tuple(gone)))
-
-    async def _pages(self, item_keys: Sequence[int]) -> AsyncIterator[Sequence[IndexablePassage]]:
-        after: PassageKey | None = None
-        while item_keys and (found := await self._feed.indexable(item_keys, after, PAGE)):
-            after = found[-1][1].key
-            yield [passage for _, passage in found]
 
     async def _purge(self, generation: Generation) -> None:
         now = time.monotonic()
         due = [keys for at, keys in generation.leaving if at <= now]
-        await self._blocking(partial(generation.engine.delete, [key for keys in due for key in keys]))
-        generation.searcher = await self._blocking(generation.engine.commit)
+        generation.wrote_at = now
+        gone = [key for keys in due for key in keys]
+        await on(self._threads.write, partial(generation.engine.delete, gone))
+        generation.searcher = await on(self._threads.write, generation.engine.commit)
         for _ in due:
             generation.leaving.popleft()
         generation.saved = False
@@ -344,36 +304,25 @@ class Shard:
     async def _check(self, generation: Generation) -> None:
         """Raises EngineError when a file is not what it was when it was written."""
         self._checked_at = time.monotonic()
-        if not await self._blocking(partial(all_intact, generation.path)):
+        if not await on(self._threads.write, partial(all_intact, generation.path)):
             raise EngineError("an index file was altered")
+
+    async def _rest(self, generation: Generation) -> None:
+        await on(self._threads.close, generation.engine.release)
 
     async def _save(self, generation: Generation) -> None:
         self._saved_at = time.monotonic()
         if generation.saved:
             return
-        checkpoint = Checkpoint(generation.applied, generation.counts.copy(), generation.leaving_keys())
+        checkpoint = generation.checkpoint()
         database_id = await self._feed.database_id()
         try:
-            await self._blocking(partial(self._folder.save, generation.path, checkpoint, database_id))
+            await on(
+                self._threads.write,
+                partial(self._folder.save, generation.path, checkpoint, database_id),
+            )
         except OSError as error:  # a full disk: the index serves on, and the next start replays a longer log
             self.failure = str(error)
+            _log.warning("lexical_checkpoint_not_saved", workspace=self.workspace, reason=self.failure)
             return
         generation.saved, self.failure = True, None
-
-    async def _blocking(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-
-def _added(engine: Engine, page: Sequence[IndexablePassage]) -> Delta:
-    engine.add(page)
-    delta = Delta()
-    delta.enter(page)
-    return delta
-
-
-def _discard(engine: Engine) -> None:
-    """Close an engine whose folder is no longer wanted; it may be broken already."""
-    try:
-        engine.close()
-    except EngineError:
-        return

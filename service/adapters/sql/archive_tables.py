@@ -13,6 +13,7 @@ from typing import Final
 from sqlalchemy import Column, ColumnElement, FromClause, String, Table, cast
 
 from service.adapters.sql import schema
+from service.adapters.sql.history import new_nonce
 from service.core.access import KeyScope
 from service.core.tokenize import stored_tokens
 from service.model import ChangeKind, ContentType, FacetType, SourceType, TagStatus, Workspace
@@ -33,6 +34,11 @@ def _passage(row: StoredRow) -> StoredRow:
     body, length = stored_tokens(str(row["text"]))
     heading = stored_tokens(str(row["heading"] or ""))[0]
     return {**row, "heading_terms": heading, "body_terms": body, "body_length": length}
+
+
+def _change(row: StoredRow) -> StoredRow:
+    """A restored history is one of its own, whatever is written after it."""
+    return {**row, "nonce": new_nonce()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,14 @@ TABLES: Final = (
         choices={"report_verdict": Verdict},
     ),
     ArchivedTable("api_key", schema.api_keys, ("key_id",), choices={"scopes": KeyScope}),
-    ArchivedTable("change", schema.change_log, ("seq",), choices={"kind": ChangeKind}),
+    ArchivedTable(
+        "change",
+        schema.change_log,
+        ("seq",),
+        left_out=frozenset({"nonce"}),
+        choices={"kind": ChangeKind},
+        completed=_change,
+    ),
 )
 
 BY_KIND: Final = MappingProxyType({archived.kind: archived for archived in TABLES})

@@ -6,7 +6,8 @@ SQLite by BEGIN IMMEDIATE, on PostgreSQL by locking the one row of the change co
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import event, make_url
@@ -25,6 +26,9 @@ GLANCE_POOL_SIZE = 4  # single statements are over at once; a transaction never 
 FEED_POOL_SIZE = 2  # readers wait for the index with a connection in hand; the index must not wait for theirs
 SQLITE_CACHE_KIB = 16_384  # page cache of one connection
 
+# A logged error shows its statement, never the queries and texts that were its parameters.
+_engine = partial(create_async_engine, hide_parameters=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Engines:
@@ -34,13 +38,30 @@ class Engines:
     glance: AsyncEngine
     feed: AsyncEngine
     write: AsyncEngine
+    opened: set[DBAPIConnection] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Note every connection while it is open."""
+        for engine in self._all():
+            event.listen(engine.sync_engine, "connect", self._note_opened)
+            event.listen(engine.sync_engine, "close", self._note_closed)
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self.read.dispose()
-        await self.glance.dispose()
-        await self.feed.dispose()
-        await self.write.dispose()
+        """Close every connection, those too that a task which is being cancelled has not given back."""
+        for engine in self._all():
+            await engine.dispose()
+        for connection in tuple(self.opened):
+            connection.terminate()
+        self.opened.clear()
+
+    def _all(self) -> tuple[AsyncEngine, ...]:
+        return self.read, self.glance, self.feed, self.write
+
+    def _note_opened(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        self.opened.add(connection)
+
+    def _note_closed(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        self.opened.discard(connection)
 
 
 def database_url(text: str) -> URL:
@@ -62,20 +83,18 @@ def open_engines(url: URL) -> Engines:
     """Engines for a database. Nothing connects yet."""
     if url.get_backend_name() == "sqlite":
         return _sqlite_engines(url)
-    read = create_async_engine(
+    read = _engine(
         url,
         isolation_level="REPEATABLE READ",
         pool_size=POOL_SIZE,
         max_overflow=POOL_SIZE,
         pool_pre_ping=True,
     )
-    glance = create_async_engine(url, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None)
-    feed = create_async_engine(
+    glance = _engine(url, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None)
+    feed = _engine(
         url, isolation_level="REPEATABLE READ", pool_size=FEED_POOL_SIZE, max_overflow=2, pool_pre_ping=True
     )
-    write = create_async_engine(
-        url, isolation_level="READ COMMITTED", pool_size=2, max_overflow=2, pool_pre_ping=True
-    )
+    write = _engine(url, isolation_level="READ COMMITTED", pool_size=2, max_overflow=2, pool_pre_ping=True)
     return Engines(read, glance, feed, write)
 
 
@@ -83,12 +102,12 @@ def _sqlite_engines(url: URL) -> Engines:
     if url.database:
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
     arguments = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
-    read = create_async_engine(url, connect_args=arguments, pool_size=POOL_SIZE, max_overflow=0)
-    glance = create_async_engine(
+    read = _engine(url, connect_args=arguments, pool_size=POOL_SIZE, max_overflow=0)
+    glance = _engine(
         url, connect_args=arguments, pool_size=GLANCE_POOL_SIZE, max_overflow=0, pool_reset_on_return=None
     )
-    feed = create_async_engine(url, connect_args=arguments, pool_size=FEED_POOL_SIZE, max_overflow=0)
-    write = create_async_engine(url, connect_args=arguments, pool_size=1, max_overflow=0)
+    feed = _engine(url, connect_args=arguments, pool_size=FEED_POOL_SIZE, max_overflow=0)
+    write = _engine(url, connect_args=arguments, pool_size=1, max_overflow=0)
     for engine, begin in ((read, "BEGIN"), (feed, "BEGIN"), (write, "BEGIN IMMEDIATE")):
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_with(begin))

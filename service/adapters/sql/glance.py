@@ -13,11 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from service.adapters.sql import rows, schema
 from service.adapters.sql.driver import DriverStatement, Raw, driver_errors, listed
+from service.adapters.sql.history import newest_nonce
 from service.adapters.sql.live_rows import LIVE, SHOWN, Wanted, newest_number, own_workspace, presentable
 from service.model import ContentType, Workspace
 from service.ports.store import Glance, GlanceRow, PresentablePassage
 
-_MOMENT = 2  # columns that every row repeats: the change log's newest number, and the workspace's own
+_MOMENT = (
+    3  # columns that every row repeats: the log's newest number, its nonce, and the workspace's own number
+)
 _SCORED = len(rows.CANDIDATE_COLUMNS)
 
 
@@ -57,7 +60,8 @@ class GlanceReader:
             return None
         return Glance(
             seq=cast("int", found[0][0]),
-            corpus=cast("int", found[0][1] or 0),
+            nonce=cast("int", found[0][1]),
+            corpus=cast("int", found[0][2] or 0),
             rows=[
                 GlanceRow(rows.candidate(row[_MOMENT : _MOMENT + _SCORED]), _Row(row).shown)
                 for row in found
@@ -90,6 +94,5 @@ def _statement(dialect: Dialect) -> Select[tuple[object, ...]]:
         )
         .subquery()
     )
-    return select(schema.counter.c.seq, newest_number(workspace), found).select_from(
-        schema.counter.outerjoin(found, true())
-    )
+    moment = (schema.counter.c.seq, newest_nonce(), newest_number(workspace))
+    return select(*moment, found).select_from(schema.counter.outerjoin(found, true()))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import insert, or_, select, update
+from sqlalchemy import func, insert, or_, select, update
 
 from service.adapters.sql import schema
 from service.adapters.sql.engine import Engines, begin
@@ -11,6 +11,7 @@ from service.adapters.sql.rows import AnyRow
 from service.adapters.sql.transaction import lock_counters
 from service.core.access import ApiKey, KeyScope
 from service.model import Workspace
+from service.ports.keys import KeyCensus
 
 _KEYS = schema.api_keys
 
@@ -21,19 +22,15 @@ class SqlKeyLedger:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
 
-    async def find(self, key_id: str) -> ApiKey | None:
-        """A key, revoked or not. Raises StoreUnavailable."""
+    async def census(self) -> KeyCensus:
+        """What there is now. Raises StoreUnavailable."""
+        counted = select(func.count(), func.count(_KEYS.c.revoked_at)).select_from(_KEYS)
         async with begin(self._engines.read) as connection:
-            row = (await connection.execute(select(_KEYS).where(_KEYS.c.key_id == key_id))).one_or_none()
-        return None if row is None else _key(row)
-
-    async def has_any(self) -> bool:
-        """Whether a key was ever made. Raises StoreUnavailable."""
-        async with begin(self._engines.read) as connection:
-            return (await connection.execute(select(_KEYS.c.key_id).limit(1))).first() is not None
+            made, revoked = (await connection.execute(counted)).one()
+        return KeyCensus(made, revoked)
 
     async def all(self) -> Sequence[ApiKey]:
-        """Every key, oldest first."""
+        """Every key, oldest first. Raises StoreUnavailable."""
         async with begin(self._engines.read) as connection:
             rows = await connection.execute(select(_KEYS).order_by(_KEYS.c.created_at, _KEYS.c.key_id))
             return [_key(row) for row in rows]

@@ -1,41 +1,44 @@
 """The SQL side of the vector index. Implements VectorLedger."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
-
-import numpy as np
-from sqlalchemy import and_, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, select, update
 
 from service.adapters.sql import schema
+from service.adapters.sql.embedding_cache import SqlEmbeddingCache
 from service.adapters.sql.engine import Engines, begin
+from service.adapters.sql.history import LogReader
+from service.adapters.sql.leases import SqlLeases
 from service.adapters.sql.live_rows import JOINED, LIVE
-from service.core.embedding_text import embedding_text, text_hash
+from service.adapters.sql.parking import SqlParking
+from service.core.embedding_text import TEXT_RULES, embedding_text, marked, text_hash, unmarked
 from service.core.staleness import is_stale
 from service.model import ChangeKind, ContentType, ItemId, Workspace
-from service.ports.embedding import CollectionRole, Embeddable, KnownCollection, Parked, Progress
+from service.ports.embedding import CollectionRole, Embeddable, KnownCollection, Progress
 from service.ports.vectors import CollectionName
 
-if TYPE_CHECKING:
-    from service.ports.vectors import Float32Array
-
+FORGOTTEN_AT_ONCE = 500  # cached texts a transaction
 _ITEM_KINDS = (ChangeKind.ITEM_ADDED.value, ChangeKind.ITEM_STALE.value)
 
 
-class SqlVectorLedger:
+class SqlVectorLedger(SqlEmbeddingCache, SqlParking, SqlLeases):
     """Reads the log across workspaces and keeps what the worker must remember.
 
-    `cache_dtype` is float32 or float16; float16 halves the cache and costs at most 5e-4 of a component.
+    `cache_dtype` is float32 or float16. A collection that was filled by other `text_rules` is followed from the
+    log's beginning again, in place and while it serves: the vectors are of one model before and after.
     """
 
-    def __init__(self, engines: Engines, cache_dtype: str) -> None:
-        self._engines = engines
-        self._dtype = cache_dtype
-        postgres = engines.write.dialect.name == "postgresql"
-        self._upsert = postgresql.insert if postgres else sqlite.insert
+    def __init__(self, engines: Engines, cache_dtype: str, text_rules: int = TEXT_RULES) -> None:
+        SqlEmbeddingCache.__init__(self, engines, cache_dtype)
+        SqlLeases.__init__(self, engines)
+        self._rules = text_rules
+        self._log = LogReader()
+
+    @property
+    def forks(self) -> int:
+        """How often the log was found to tell another history than was read from it."""
+        return self._log.forks
 
     async def head(self) -> int:
         """The newest committed sequence number."""
@@ -54,10 +57,15 @@ class SqlVectorLedger:
         """The items that the next `limit` log entries speak of, and the last entry's number."""
         log = schema.change_log.c
         statement = (
-            select(log.seq, log.kind, log.item_key).where(log.seq > after).order_by(log.seq).limit(limit)
+            select(log.seq, log.kind, log.item_key, log.nonce)
+            .where(log.seq > after)
+            .order_by(log.seq)
+            .limit(limit)
         )
         async with begin(self._engines.read) as connection:
             found = (await connection.execute(statement)).all()
+        if found:
+            self._log.note(found[-1].seq, found[-1].nonce)
         keys = {row.item_key for row in found if row.kind in _ITEM_KINDS and row.item_key is not None}
         return sorted(keys), found[-1].seq if found else after
 
@@ -108,57 +116,28 @@ class SqlVectorLedger:
             )
         return passages
 
-    async def cached(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, Float32Array]:
-        """The vectors of texts that were encoded before, (windows, dimension) each."""
-        cache = schema.embedding_cache.c
-        statement = select(cache.text_hash, cache.windows, cache.dtype, cache.vectors).where(
-            cache.fingerprint == fingerprint, cache.text_hash.in_(set(text_hashes))
-        )
-        async with begin(self._engines.read) as connection:
-            found = (await connection.execute(statement)).all()
-        return {
-            row.text_hash: _unit(np.frombuffer(row.vectors, row.dtype).reshape(row.windows, -1))
-            for row in found
-        }
-
-    async def cached_windows(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, int]:
-        """Only how many windows each of those texts has."""
-        cache = schema.embedding_cache.c
-        statement = select(cache.text_hash, cache.windows).where(
-            cache.fingerprint == fingerprint, cache.text_hash.in_(set(text_hashes))
-        )
-        async with begin(self._engines.read) as connection:
-            return {row.text_hash: row.windows for row in (await connection.execute(statement)).all()}
-
-    async def cache(self, fingerprint: str, vectors: Mapping[str, Float32Array]) -> None:
-        """Keep vectors by text hash; a text that is cached already is left alone."""
-        if not vectors:
-            return
-        values = [
-            {
-                "fingerprint": fingerprint,
-                "text_hash": key,
-                "windows": rows.shape[0],
-                "dtype": self._dtype,
-                "vectors": rows.astype(self._dtype).tobytes(),
-            }
-            for key, rows in vectors.items()
-        ]
-        async with begin(self._engines.write) as connection:
-            await connection.execute(self._upsert(schema.embedding_cache).on_conflict_do_nothing(), values)
-
     async def progress(self, collection: CollectionName) -> Progress | None:
-        """How far the collection is."""
+        """How far the collection is; at the beginning where the log does not tell what was followed any more."""
         table = schema.vector_progress.c
-        statement = select(table.incarnation, table.seq, table.at).where(table.collection == collection)
+        columns = (table.incarnation, table.seq, table.at, table.nonce)
+        statement = select(*columns).where(table.collection == collection)
         async with begin(self._engines.read) as connection:
             row = (await connection.execute(statement)).first()
-        return None if row is None else Progress(row.incarnation, row.seq, row.at)
+            told = await self._log.look(connection, 0 if row is None else row.seq)
+        if row is None:
+            return None
+        incarnation, rules = unmarked(row.incarnation)
+        return Progress(incarnation, row.seq if (rules, row.nonce) == (self._rules, told) else 0, row.at)
 
     async def save_progress(self, collection: CollectionName, incarnation: str, seq: int) -> None:
         """Remember how far the collection is."""
-        values = {"incarnation": incarnation, "seq": seq, "at": datetime.now(UTC)}
-        statement = self._upsert(schema.vector_progress).values(collection=collection, **values)
+        values = {
+            "incarnation": marked(incarnation, self._rules),
+            "seq": seq,
+            "at": datetime.now(UTC),
+            "nonce": self._log.nonce_at(seq),
+        }
+        statement = self._insert(schema.vector_progress).values(collection=collection, **values)
         async with begin(self._engines.write) as connection:
             await connection.execute(
                 statement.on_conflict_do_update(index_elements=["collection"], set_=values)
@@ -193,7 +172,7 @@ class SqlVectorLedger:
             "role": collection.role.value,
             "created_at": collection.created_at,
         }
-        statement = self._upsert(schema.vector_collections).values(**values).on_conflict_do_nothing()
+        statement = self._insert(schema.vector_collections).values(**values).on_conflict_do_nothing()
         async with begin(self._engines.write) as connection:
             await connection.execute(statement)
 
@@ -210,102 +189,19 @@ class SqlVectorLedger:
             await connection.execute(update(table).where(table.c.name == collection).values(role=active))
 
     async def forget(self, collection: CollectionName) -> None:
-        """Remove a collection, its progress and its parked passages."""
+        """Remove a collection and what is kept for it; cached vectors only if no other is of its model."""
+        tables = schema.vector_collections
+        mine = select(tables.c.fingerprint).where(tables.c.name == collection)
         async with begin(self._engines.write) as connection:
+            fingerprint = (await connection.execute(mine)).scalar_one_or_none()
             for table, column in (
                 (schema.vector_parked, schema.vector_parked.c.collection),
                 (schema.vector_progress, schema.vector_progress.c.collection),
                 (schema.vector_collections, schema.vector_collections.c.name),
             ):
                 await connection.execute(delete(table).where(column == collection))
-
-    async def park(self, collection: CollectionName, passage: Embeddable, reason: str) -> None:
-        """Set a passage aside, or count another attempt."""
-        table = schema.vector_parked
-        now = datetime.now(UTC)
-        statement = self._upsert(table).values(
-            collection=collection, passage_key=passage.passage_key, reason=reason[:500], attempts=1, at=now
-        )
-        async with begin(self._engines.write) as connection:
-            await connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["collection", "passage_key"],
-                    set_={"reason": reason[:500], "attempts": table.c.attempts + 1, "at": now},
-                )
-            )
-
-    async def unpark(self, collection: CollectionName, passage_keys: Sequence[int]) -> None:
-        """These passages are no longer set aside."""
-        table = schema.vector_parked.c
-        async with begin(self._engines.write) as connection:
-            await connection.execute(
-                delete(schema.vector_parked).where(
-                    table.collection == collection, table.passage_key.in_(passage_keys)
-                )
-            )
-
-    async def parked(self, collection: CollectionName, limit: int) -> Sequence[Parked]:
-        """Passages that are set aside, by key."""
-        table = schema.vector_parked
-        statement = (
-            select(
-                table.c.passage_key,
-                table.c.reason,
-                table.c.attempts,
-                schema.items.c.workspace,
-                schema.items.c.item_id,
-                schema.passages.c.seq,
-            )
-            .select_from(
-                table.join(schema.passages, schema.passages.c.passage_key == table.c.passage_key).join(
-                    schema.items, schema.items.c.item_key == schema.passages.c.item_key
-                )
-            )
-            .where(table.c.collection == collection)
-            .order_by(table.c.passage_key)
-            .limit(limit)
-        )
-        async with begin(self._engines.read) as connection:
-            found = (await connection.execute(statement)).all()
-        return [
-            Parked(
-                row.passage_key,
-                Workspace(row.workspace),
-                ItemId(row.item_id),
-                row.seq,
-                row.reason,
-                row.attempts,
-            )
-            for row in found
-        ]
-
-    async def lease(self, name: str, owner: str, seconds: float) -> bool:
-        """Take or renew the right to do a named work alone."""
-        now = datetime.now(UTC)
-        until = now + timedelta(seconds=seconds)
-        table = schema.leases
-        statement = self._upsert(table).values(name=name, owner=owner, until=until)
-        taken = statement.on_conflict_do_update(
-            index_elements=["name"],
-            set_={"owner": owner, "until": until},
-            where=(table.c.owner == owner) | (table.c.until < now),
-        )
-        async with begin(self._engines.write) as connection:
-            await connection.execute(taken)
-            found = await connection.execute(select(table.c.owner).where(table.c.name == name))
-            return bool(found.scalar_one() == owner)
-
-    async def release(self, name: str, owner: str) -> None:
-        """Give it back."""
-        table = schema.leases.c
-        async with begin(self._engines.write) as connection:
-            await connection.execute(
-                delete(schema.leases).where(and_(table.name == name, table.owner == owner))
-            )
-
-
-def _unit(rows: Float32Array) -> Float32Array:
-    """Rows as float32 of unit length again, which float16 keeps only nearly."""
-    widened = rows.astype(np.float32)
-    unit: Float32Array = widened / np.linalg.norm(widened, axis=1, keepdims=True)
-    return unit
+        if fingerprint is not None and all(
+            one.fingerprint != fingerprint for one in await self.collections()
+        ):
+            while some := await self.cached_hashes(fingerprint, "", FORGOTTEN_AT_ONCE):
+                await self.uncache(fingerprint, some)

@@ -27,6 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import rows, schema
 from service.adapters.sql.driver import DriverStatement, Raw, among_keys, driver_errors, is_postgres, listed
+from service.adapters.sql.history import moment
 from service.core.text import is_storable
 from service.errors import StoreUnavailable
 from service.model import ContentType, ItemId, Provenance, SourceType, Workspace
@@ -67,6 +68,9 @@ def newest_number(workspace: Workspace | BindParameter[object]) -> ScalarSelect[
     """The number of a workspace's newest change; NULL before the first."""
     log = schema.change_log.c
     return select(func.max(log.number)).where(log.workspace == workspace).scalar_subquery()
+
+
+_MOMENT = moment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,24 @@ class LiveRows:
         self._candidates = DriverStatement(_candidates(dialect), dialect)
         self._named = DriverStatement(named, dialect)
         self._shown = DriverStatement(_shown(dialect), dialect)
+        self._moment = DriverStatement(_MOMENT, dialect)
+        self._corpus = DriverStatement(select(newest_number(bindparam("workspace"))), dialect)
+
+    async def moment(self, connection: AsyncConnection) -> tuple[int, int]:
+        """A transaction's sequence number and its nonce, as its first statement. Raises StoreUnavailable.
+
+        On PostgreSQL the statement goes through SQLAlchemy, which begins the transaction with it.
+        """
+        if is_postgres(self._dialect):
+            found = (await connection.execute(_MOMENT)).one()
+            return found[0], found[1]
+        ((seq, nonce),) = await self._run(self._moment, connection, {})
+        return cast("int", seq), cast("int", nonce)
+
+    async def corpus(self, connection: AsyncConnection, workspace: Workspace) -> int:
+        """How many changes the workspace has seen. Raises StoreUnavailable."""
+        ((number,),) = await self._run(self._corpus, connection, {"workspace": workspace})
+        return cast("int", number or 0)
 
     async def candidates(
         self,

@@ -1,10 +1,11 @@
 """The rollout flag and shadow mode in SQL. Implements FlagLedger and ShadowLedger."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from sqlalchemy import delete, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, and_, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import schema
@@ -102,7 +103,8 @@ class SqlShadowLedger:
         async with begin(self._engines.write) as connection:
             if values:
                 await connection.execute(insert(schema.shadow_comparisons), values)
-            return await _trim(connection, retention)
+            workspaces = {one.workspace for one in comparisons} or await _compared(connection)
+            return await _trim(connection, retention, workspaces)
 
     async def comparisons(
         self, workspace: Workspace | None, since: datetime, after: int, limit: int
@@ -125,19 +127,34 @@ async def _all_rows(connection: AsyncConnection) -> dict[Workspace | None, str]:
     return {None if row.workspace == _DEFAULT else Workspace(row.workspace): row.state for row in found.all()}
 
 
-async def _trim(connection: AsyncConnection, retention: Retention) -> int:
-    """Among the oldest rows, those behind the newest `rows` and those over age; bounded by the batch."""
+async def _compared(connection: AsyncConnection) -> AbstractSet[Workspace]:
+    found = await connection.execute(select(schema.shadow_comparisons.c.workspace).distinct())
+    return {Workspace(row.workspace) for row in found.all()}
+
+
+async def _trim(connection: AsyncConnection, retention: Retention, workspaces: AbstractSet[Workspace]) -> int:
+    """Rows over age, and those workspaces' rows behind their newest `rows`; bounded by the batch."""
     table = schema.shadow_comparisons
-    newest_surplus = (
-        select(table.c.id).order_by(table.c.id.desc()).offset(retention.rows).limit(1).scalar_subquery()
-    )
-    oldest = select(table.c.id).order_by(table.c.id).limit(retention.batch).subquery()
-    surplus = or_(
-        table.c.id <= func.coalesce(newest_surplus, literal(0)),
-        table.c.at < datetime.now(UTC) - retention.age,
-    )
-    doomed = select(table.c.id).where(table.c.id.in_(select(oldest.c.id)), surplus)
-    return (await connection.execute(delete(table).where(table.c.id.in_(doomed)))).rowcount
+    too_old = table.c.at < datetime.now(UTC) - retention.age
+    removed = await _remove(connection, too_old, retention.batch)
+    for workspace in sorted(workspaces):
+        newest_surplus = (
+            select(table.c.id)
+            .where(table.c.workspace == workspace)
+            .order_by(table.c.id.desc())
+            .offset(retention.rows)
+            .limit(1)
+            .scalar_subquery()
+        )
+        surplus = and_(table.c.workspace == workspace, table.c.id <= newest_surplus)
+        removed += await _remove(connection, surplus, retention.batch - removed)
+    return removed
+
+
+async def _remove(connection: AsyncConnection, which: ColumnElement[bool], at_most: int) -> int:
+    table = schema.shadow_comparisons
+    oldest = select(table.c.id).where(which).order_by(table.c.id).limit(max(0, at_most))
+    return (await connection.execute(delete(table).where(table.c.id.in_(oldest)))).rowcount
 
 
 def _change(row: AnyRow) -> FlagChange:

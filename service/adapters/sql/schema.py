@@ -83,6 +83,7 @@ change_log = Table(
     Column("item_key", Key),
     Column("at", UtcDateTime, nullable=False),
     Column("number", Key, nullable=False, server_default="0"),  # counts the workspace's own changes from 1
+    Column("nonce", Key, nullable=False, server_default="0"),  # one a commit, see history.py
     Index(None, "workspace", "seq"),
     Index(None, "workspace", "number"),
 )
@@ -257,6 +258,7 @@ vector_progress = Table(
     Column("incarnation", String, nullable=False),
     Column("seq", Key, nullable=False),
     Column("at", UtcDateTime, nullable=False),
+    Column("nonce", Key, nullable=False, server_default="0"),  # of the log at `seq`
 )
 
 vector_parked = Table(
@@ -267,7 +269,9 @@ vector_parked = Table(
     Column("reason", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("at", UtcDateTime, nullable=False),
+    Column("retry_at", UtcDateTime, nullable=False),
     PrimaryKeyConstraint("collection", "passage_key"),
+    Index(None, "collection", "retry_at"),
 )
 
 leases = Table(
@@ -276,6 +280,32 @@ leases = Table(
     Column("name", Id, primary_key=True),
     Column("owner", String, nullable=False),
     Column("until", UtcDateTime, nullable=False),
+    Column("process", String),
+)
+
+# What processes tell each other: the newest comparison of rows and points, and each worker's last word.
+vector_comparisons = Table(
+    "vector_comparisons",
+    metadata,
+    Column("collection", Id, primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("missing", Key, nullable=False),
+    Column("orphan", Key, nullable=False),
+    Column("by", Text, nullable=False),
+)
+
+vector_workers = Table(
+    "vector_workers",
+    metadata,
+    Column("owner", Id, primary_key=True),
+    Column("place", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("duty", String, nullable=False),
+    Column("is_failing", Boolean, nullable=False),
+    Column("fault", String),
+    Column("failure", Text),
+    Column("failed_at", UtcDateTime),
+    Column("seen_at", UtcDateTime, nullable=False),
 )
 
 # The rollout flag: what people set, and every change that they made. The default's workspace is empty.
@@ -319,6 +349,7 @@ shadow_comparisons = Table(
     Column("degraded", String),
     Column("overlap", Double),
     Column("moves", JSON, nullable=False),
+    Index(None, "workspace", "id"),
 )
 
 # Who may ask. The secret itself is nowhere; a revoked key stays on record.

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, Table, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import rows, schema
-from service.adapters.sql.live_rows import JOINED, LIVE, LiveRows, newest_number, own_workspace
+from service.adapters.sql.live_rows import JOINED, LIVE, LiveRows, own_workspace
 from service.model import (
     Attribute,
     ContentType,
@@ -33,9 +33,10 @@ ITEM_CHUNK = 200  # items whose passages are read together
 class SqlSnapshot:
     """Reads inside one open transaction. Implements ReadSnapshot."""
 
-    def __init__(self, connection: AsyncConnection, seq: int, live: LiveRows) -> None:
+    def __init__(self, connection: AsyncConnection, seq: int, nonce: int, live: LiveRows) -> None:
         self._connection = connection
         self._seq = seq
+        self._nonce = nonce
         self._live = live
 
     @property
@@ -43,10 +44,14 @@ class SqlSnapshot:
         """The change-log sequence this snapshot shows."""
         return self._seq
 
+    @property
+    def nonce(self) -> int:
+        """Which history that sequence number belongs to."""
+        return self._nonce
+
     async def corpus(self, workspace: Workspace) -> int:
         """How many changes the workspace has seen."""
-        found = await self._connection.execute(select(newest_number(workspace)))
-        return int(found.scalar_one() or 0)
+        return await self._live.corpus(self._connection, workspace)
 
     async def candidates(
         self, workspace: Workspace, keys: Sequence[int], content_type: ContentType | None

@@ -8,11 +8,14 @@ from sqlalchemy import func, select, update
 from service.adapters.sql import rows, schema
 from service.adapters.sql.engine import Engines, begin
 from service.adapters.sql.glance import GlanceReader
+from service.adapters.sql.history import nonce_at, stretch
 from service.adapters.sql.live_rows import LIVE, LiveRows
 from service.adapters.sql.snapshot import SqlSnapshot
 from service.adapters.sql.transaction import SqlTransaction, lock_counters
 from service.model import ChangeKind, ContentType, ItemId, SourceType, Workspace
-from service.ports.store import Change, Glance, IndexablePassage, IngestMark, PassageKey
+from service.ports.store import Change, Glance, IndexablePassage, IngestMark, LogStretch, PassageKey
+
+_STRETCH = stretch()
 
 
 class SqlStore:
@@ -34,8 +37,8 @@ class SqlStore:
     async def snapshot(self) -> AsyncIterator[SqlSnapshot]:
         """A consistent view, closed on exit. Raises StoreUnavailable."""
         async with begin(self._engines.read) as connection:
-            seq = (await connection.execute(select(schema.counter.c.seq))).scalar_one()
-            yield SqlSnapshot(connection, seq, self._live)
+            seq, nonce = await self._live.moment(connection)
+            yield SqlSnapshot(connection, seq, nonce, self._live)
 
     @asynccontextmanager
     async def transaction(self, workspace: Workspace) -> AsyncIterator[SqlTransaction]:
@@ -81,9 +84,23 @@ class SqlStore:
         async with begin(self._engines.feed) as connection:
             return str((await connection.execute(select(schema.counter.c.database_id))).scalar_one())
 
+    async def nonce(self, seq: int) -> int:
+        """Which history a sequence number belongs to in this database."""
+        async with begin(self._engines.feed) as connection:
+            return int((await connection.execute(select(nonce_at(seq)))).scalar_one())
+
     async def workspaces(self) -> Sequence[Workspace]:
         """Every workspace that the log knows."""
         statement = select(schema.change_log.c.workspace).distinct().order_by(schema.change_log.c.workspace)
+        async with begin(self._engines.feed) as connection:
+            return [Workspace(name) for name in (await connection.execute(statement)).scalars()]
+
+    async def recent_workspaces(self, limit: int) -> Sequence[Workspace]:
+        """The workspaces that were changed last, the newest change first."""
+        log = schema.change_log.c
+        statement = (
+            select(log.workspace).group_by(log.workspace).order_by(func.max(log.seq).desc()).limit(limit)
+        )
         async with begin(self._engines.feed) as connection:
             return [Workspace(name) for name in (await connection.execute(statement)).scalars()]
 
@@ -99,6 +116,17 @@ class SqlStore:
         async with begin(self._engines.feed) as connection:
             found = (await connection.execute(statement)).all()
         return [Change(row.seq, ChangeKind(row.kind), row.item_key) for row in found]
+
+    async def stretch(self, workspace: Workspace, after: int, until: int, limit: int) -> LogStretch:
+        """The workspace's first entries between two numbers, and which history the numbers belong to."""
+        asked = {"workspace": workspace, "after": after, "until": until, "most": limit}
+        async with begin(self._engines.feed) as connection:
+            rows_found = (await connection.execute(_STRETCH, asked)).all()
+        first, entries = rows_found[0], [row for row in rows_found if row.seq is not None]
+        changes = [Change(row.seq, ChangeKind(row.kind), row.item_key) for row in entries]
+        if len(entries) == limit:
+            return LogStretch(first.head, first.before, changes, entries[-1].seq, entries[-1].nonce)
+        return LogStretch(first.head, first.before, changes, until, first.at_end)
 
     async def indexable(
         self, item_keys: Sequence[int], after: PassageKey | None, limit: int

@@ -9,6 +9,7 @@ from sqlalchemy import Table, and_, bindparam, delete, func, insert, select, upd
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from service.adapters.sql import rows, schema
+from service.adapters.sql.history import new_nonce
 from service.adapters.sql.live_rows import LIVE, LiveRows, newest_number
 from service.adapters.sql.snapshot import SqlSnapshot
 from service.core.capture_rules import ItemHead
@@ -61,6 +62,7 @@ class SqlTransaction:
         self._counters = counters
         self._changes: list[dict[str, object]] = []
         self._now = datetime.now(UTC)
+        self._nonce = new_nonce()
 
     async def heads(self, item_ids: Sequence[ItemId]) -> Mapping[ItemId, ItemHead]:
         """The items among `item_ids` that exist."""
@@ -235,9 +237,8 @@ class SqlTransaction:
 
     async def tag(self, tag_id: str) -> FacetTag | None:
         """One tag with its events."""
-        return await SqlSnapshot(self._connection, self._counters.seq, self._live).tag(
-            self._workspace, tag_id
-        )
+        snapshot = SqlSnapshot(self._connection, self._counters.seq, self._nonce, self._live)
+        return await snapshot.tag(self._workspace, tag_id)
 
     async def item_tags(self, item_ids: Sequence[ItemId]) -> Sequence[FacetTag]:
         """All tags of the items, without events."""
@@ -346,6 +347,7 @@ class SqlTransaction:
                 "kind": kind.value,
                 "item_key": item_key,
                 "at": self._now,
+                "nonce": self._nonce,
             }
         )
 

@@ -47,6 +47,11 @@ class TracedView:
         return self._view.seq
 
     @property
+    def nonce(self) -> int:
+        """Which history that sequence number belongs to."""
+        return self._view.nonce
+
+    @property
     def statistics(self) -> TermStatistics:
         """Exact counts of the workspace at `seq`."""
         return self._view.statistics

@@ -80,6 +80,11 @@ class TracedSnapshot:
         """The change-log sequence this snapshot shows."""
         return self._snapshot.seq
 
+    @property
+    def nonce(self) -> int:
+        """As the other snapshot."""
+        return self._snapshot.nonce
+
     async def corpus(self, workspace: Workspace) -> int:
         """As the other snapshot."""
         return await self._snapshot.corpus(workspace)

@@ -7,7 +7,7 @@ from service.ports.vectors import Hit, MalformedAnswer
 
 
 def best_first(hits: Iterable[Hit]) -> tuple[Hit, ...]:
-    """Score descending, then key; a key that comes twice stands once, at its best.
+    """Score descending, then key. A point that comes twice stays twice: how many came tells if there are more.
 
     Raises:
         MalformedAnswer: a score is not finite, so there is no order.
@@ -15,4 +15,4 @@ def best_first(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     ranked = sorted(hits, key=lambda hit: (-hit.score, hit.key))
     if not all(math.isfinite(hit.score) for hit in ranked):
         raise MalformedAnswer("a score of the vector store is not finite")
-    return tuple({hit.key: hit for hit in reversed(ranked)}.values())[::-1]
+    return tuple(ranked)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from service.errors import CitewellError, Conflict, NotFound, Unavailable
+from service.ports.vectors import VectorStorageFull, VectorStoreTimeout, VectorStoreUnavailable
 
 OK: Final = 0
 PARTIAL: Final = 1  # some of what was asked for could not be done; each failure was reported
@@ -38,7 +39,7 @@ def exit_code(error: CitewellError) -> int:
             return NOT_FOUND
         case Conflict():
             return CONFLICT
-        case Unavailable():
+        case Unavailable() | VectorStoreUnavailable() | VectorStoreTimeout() | VectorStorageFull():
             return UNAVAILABLE
         case _:
             return USAGE

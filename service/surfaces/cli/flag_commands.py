@@ -11,7 +11,7 @@ from service.bootstrap import flag_use_cases, open_store, utc_now
 from service.core.rollout import OFF, FlagState, parse_flag
 from service.errors import InvalidInput
 from service.ingest.flag import FlagOrder, FlagOverview
-from service.model import Workspace
+from service.model import DEFAULT_WORKSPACE, Workspace
 from service.ports.flag import FlagChange, FlagHolder
 from service.search.shadow_report import Latency, ShadowReport
 from service.search.shadow_report import shadow_report as report_on_shadow
@@ -66,11 +66,13 @@ def show(*, workspace: str | None, as_json: bool) -> None:
 @flag.command("set")
 @click.argument("state")
 @click.option("--everywhere", is_flag=True, help="With off: the default and every workspace, at once.")
+@click.option("--if-unset", is_flag=True, help="Only where no state is stored yet; else nothing changes.")
 @change_options
 def set_(
     *,
     state: str,
     everywhere: bool,
+    if_unset: bool,
     workspace: str | None,
     by: str | None,
     reason: str,
@@ -80,7 +82,9 @@ def set_(
 ) -> None:
     """Set the flag to off, shadow, a percentage such as 12.5%, or on."""
     order = _order(parse_flag(state), workspace, by, reason, report, force=force)
-    if everywhere:
+    if if_unset and (stored := run(_stored(read_settings(), order.workspace))) is not None:
+        tell(f"{_scope(order.workspace)}: {stored} is stored; nothing changes")
+    elif everywhere:
         _switch_off(order, as_json=as_json)
     else:
         _carry_out(order, as_json=as_json)
@@ -160,7 +164,9 @@ def _say_overview(overview: FlagOverview) -> None:
     say(f"{overview.workspace}: {reading.state}, held by {reading.holder.value}")
     if reading.problem is not None:
         tell(reading.problem)
-    say(f"without a stored state: {overview.environment}")
+    say(
+        f"without a stored state: {overview.environment} in this shell; each server goes by its own environment"
+    )
     say_table(
         ("workspace", "stored", "counts"),
         [
@@ -236,6 +242,11 @@ async def _changed(settings: Settings, order: FlagOrder) -> tuple[FlagChange, Ma
     """The change, and the stored states of single workspaces beside it."""
     async with flag_use_cases(settings) as flags:
         return await flags.control.set_flag(order), await flags.control.stored()
+
+
+async def _stored(settings: Settings, workspace: Workspace | None) -> str | None:
+    async with flag_use_cases(settings) as flags:
+        return (await flags.control.show(DEFAULT_WORKSPACE)).rows.get(workspace)
 
 
 async def _switched_off(settings: Settings, order: FlagOrder) -> Sequence[FlagChange]:

@@ -6,7 +6,6 @@ from service.core.drill import parse_drill
 from service.model import DEFAULT_LIMIT, SelectionContext, Workspace
 from service.search.request import (
     Answer,
-    Arms,
     ByQuery,
     BySelection,
     BySystem,
@@ -68,7 +67,6 @@ def retrieve(
         cursor=cursor,
         view=View(view),
         explain=Explain.ON if explain else Explain.OFF,
-        arms=Arms.BY_FLAG if force_arm is None else Arms.HYBRID,
         drill=None if force_arm is None else parse_drill(force_arm),
     )
     answer = run(_retrieved(settings, subject, options))

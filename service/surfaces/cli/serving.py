@@ -12,8 +12,9 @@ from service.core.access import is_loopback
 from service.errors import InvalidInput, Unavailable
 from service.model import Workspace
 from service.settings import Settings, read_settings
+from service.surfaces.cli.connection import ConnectionBounds
 from service.surfaces.cli.logs import logs_to_stderr
-from service.surfaces.cli.server import GracefulServer
+from service.surfaces.cli.server import GracefulServer, ServerBounds, Watch
 from service.surfaces.cli.session import run, without_vectors
 from service.surfaces.cli.terminal import tell
 from service.surfaces.shipped import ShippedState, load_shipped, shipped_state
@@ -22,6 +23,7 @@ from service.vector_parts import preload_vectors
 if TYPE_CHECKING:
     from litestar import Litestar
 
+IDLE_CONNECTIONS: Final = 512  # beyond the requests that are worked on or wait
 HTTP_APPLICATION: Final = (
     "service.surfaces.http.app:create_app"  # named, since surfaces do not know each other
 )
@@ -49,13 +51,24 @@ def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bo
     create_app: Callable[[Settings], Litestar] = pkgutil.resolve_name(HTTP_APPLICATION)
     listening = _listen(address, number)
     shown = listening.getsockname()
-    tell(f"citewell listens on http://{_host_text(shown[0])}:{shown[1]} (OpenAPI: /schema, Ctrl-C stops)")
-    tell(_who_may_ask(address, has_keys=has_keys))
+    site = f"http://{_host_text(shown[0])}:{shown[1]}"
+    tell(f"citewell starts; {site}/health/ready says when it is ready")
     app = create_app(settings)
-    server = GracefulServer(app, app.state.leaving.begin, settings.drain_seconds)
+
+    def tell_ready() -> None:
+        tell(f"citewell listens on {site} (OpenAPI: /schema, Ctrl-C stops)")
+        tell(_who_may_ask(address, has_keys=has_keys))
+
+    server = GracefulServer(app, Watch(tell_ready, app.state.leaving.begin), _bounds(settings))
     server.run([listening])
     if not server.started:
         raise Unavailable("the service could not start")
+
+
+def _bounds(settings: Settings) -> ServerBounds:
+    """Room for everything that is worked on or waits, and for IDLE_CONNECTIONS that do neither."""
+    connections = settings.max_in_flight + settings.max_waiting + IDLE_CONNECTIONS
+    return ServerBounds(settings.drain_seconds, ConnectionBounds(connections))
 
 
 def _who_may_ask(address: str, *, has_keys: bool) -> str:

@@ -1,31 +1,18 @@
 """`citewell vectors`: the vector index, its worker and its model."""
 
-import asyncio
-import signal
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import click
 
-from service.bootstrap import open_store
-from service.errors import Conflict, NotFound, Unavailable
-from service.ingest.migration import migrate as migrate_to
-from service.ingest.reconcile import Comparison, Reconciliation, compare
-from service.ingest.reconcile import reconcile as reconciled
-from service.ingest.vector_runner import VectorRunner, VectorStatus, active_collection, vector_status
-from service.ingest.vectors import StepOutcome, VectorWorker
-from service.ports.embedding import CollectionRole, EncoderState, KnownCollection
-from service.ports.vectors import VectorStoreError
-from service.settings import Settings, VectorMode, read_settings
+from service.ingest.migration import Migration
+from service.ingest.vector_status import VectorStatus
+from service.ingest.vectors import WorkerCounters
+from service.ports.embedding import KnownCollection
+from service.ports.vector_reports import SeenWorker
+from service.settings import read_settings
+from service.surfaces.cli import vector_work
 from service.surfaces.cli.options import json_option
 from service.surfaces.cli.session import run
 from service.surfaces.cli.terminal import say, say_json, say_table, tell
 from service.surfaces.wire import utc_text
-from service.vector_parts import log_difference, open_encoder, open_index, open_ledger
-
-MODEL_PATIENCE_S = 600.0  # a first load may fetch the model
-POLL_S = 0.1
 
 
 @click.group()
@@ -37,7 +24,7 @@ def vectors() -> None:
 @json_option
 def status(*, as_json: bool) -> None:
     """Show the collections, and how far the index is behind the rows."""
-    found, known = run(_status(read_settings()))
+    found, known = run(vector_work.status(read_settings()))
     if as_json:
         say_json(status_out(found, known))
         return
@@ -55,6 +42,11 @@ def status(*, as_json: bool) -> None:
     )
     missing, orphan = ("unknown" if count is None else str(count) for count in (found.missing, found.orphan))
     say(f"{missing} passages missing, {orphan} orphan points, beyond what pending changes explain")
+    if found.compared_at is not None:
+        say(f"compared {utc_text(found.compared_at)} by {found.compared_by}")
+    if found.workers:
+        columns = ("worker", "model", "duty", "heard of", "last failure")
+        say_table(columns, [_worker_row(one) for one in found.workers])
     if found.failure:
         tell(found.failure)
 
@@ -63,7 +55,7 @@ def status(*, as_json: bool) -> None:
 @json_option
 def sync(*, as_json: bool) -> None:
     """Bring the index up to the newest change, then end."""
-    counters = run(_sync(read_settings()))
+    counters = _counts(run(vector_work.sync(read_settings())))
     if as_json:
         say_json(counters)
     else:
@@ -73,7 +65,7 @@ def sync(*, as_json: bool) -> None:
 @vectors.command()
 def worker() -> None:
     """Follow the change log until Ctrl-C. Several may run: one works, the others stand by."""
-    run(_work(read_settings()))
+    run(vector_work.work(read_settings()))
 
 
 @vectors.command()
@@ -81,7 +73,7 @@ def worker() -> None:
 @json_option
 def reconcile(*, check: bool, as_json: bool) -> None:
     """Compare rows and points by id, and repair what differs."""
-    found = run(_reconcile(read_settings(), repair=not check))
+    found = run(vector_work.reconciled(read_settings(), repair=not check))
     if as_json:
         say_json(
             {
@@ -101,7 +93,7 @@ def reconcile(*, check: bool, as_json: bool) -> None:
 @vectors.command()
 def rebuild() -> None:
     """Empty the collection of this model and fill it again; unchanged texts come from the cache."""
-    counters = run(_rebuild(read_settings()))
+    counters = _counts(run(vector_work.rebuilt(read_settings())))
     say(", ".join(f"{name} {count}" for name, count in counters.items()))
 
 
@@ -110,26 +102,26 @@ def rebuild() -> None:
 @json_option
 def migrate(*, model: str, as_json: bool) -> None:
     """Build the collection of another model while the first serves, check it, and switch."""
-    settings = read_settings()
-    done = run(_migrate(settings, model))
+    done = run(vector_work.migrated(read_settings(), model))
     if as_json:
-        say_json(done)
-        return
-    if not done["switched"]:
-        say(f"{done['collection']} serves already")
-        return
-    say(
-        f"{done['collection']} serves now: {done['passages']} passages, {done['points']} points, "
-        f"recall@10 {done['recall']:.3f}. Set CITEWELL_EMBEDDING_MODEL={model}; drop the old one when nobody "
-        "searches it any more."
-    )
+        say_json(_migration_out(done))
+    elif not done.switched:
+        say(f"{done.collection.name} serves already")
+    else:
+        say(
+            f"{done.collection.name} serves now: {done.passages} passages, {done.points} points, "
+            f"recall@10 {done.recall or 0.0:.3f}. Set CITEWELL_EMBEDDING_MODEL={model}; drop the old one when "
+            "nobody searches it any more."
+        )
+    if not done.is_pointed:
+        tell("the alias could not be moved yet: the worker or citewell vectors reconcile does it")
 
 
 @vectors.command()
 @click.argument("collection")
 def drop(collection: str) -> None:
     """Remove a collection that no longer serves."""
-    run(_drop(read_settings(), collection))
+    run(vector_work.dropped(read_settings(), collection))
     say(f"dropped {collection}")
 
 
@@ -147,138 +139,50 @@ def status_out(found: VectorStatus, known: list[KnownCollection]) -> dict[str, o
         "missing": found.missing,
         "orphan": found.orphan,
         "compared_at": None if found.compared_at is None else utc_text(found.compared_at),
+        "compared_by": found.compared_by,
+        "workers": [
+            {
+                "place": one.place,
+                "model": one.model,
+                "duty": one.duty.value,
+                "is_failing": one.is_failing,
+                "is_lost": one.is_lost,
+                "fault": None if one.fault is None else one.fault.value,
+                "failure": one.failure,
+                "failed_at": None if one.failed_at is None else utc_text(one.failed_at),
+                "silent_seconds": one.silent_seconds,
+            }
+            for one in found.workers
+        ],
+        "fault": None if found.fault is None else found.fault.value,
         "reason": found.failure,
     }
 
 
-@asynccontextmanager
-async def _worker(settings: Settings, model: str) -> AsyncIterator[VectorWorker]:
-    """A worker whose model is not loaded yet. Raises ConfigurationError."""
-    async with open_store(settings) as store:
-        index = open_index(settings)
-        service, encoder = open_encoder(settings, model)
-        working = VectorWorker(open_ledger(settings, store.engines), index, encoder, model)
-        service.start()
-        try:
-            yield working
-        finally:
-            await working.release()
-            await service.close()
-            await index.close()
+def _worker_row(one: SeenWorker) -> tuple[str, str, str, str, str | None]:
+    """A worker in a table: what failed last is told with its time, unless it goes on."""
+    failure = one.failure
+    if failure is not None and not one.is_failing and one.failed_at is not None:
+        failure = f"{failure} (over; {utc_text(one.failed_at)})"
+    heard = f"{one.silent_seconds:.0f} s ago{', lost' if one.is_lost else ''}"
+    return one.place, one.model, one.duty.value, heard, failure
 
 
-async def _ready(working: VectorWorker) -> None:
-    """Wait for the model. Raises Unavailable with the reason when it cannot be had."""
-    until = time.monotonic() + MODEL_PATIENCE_S
-    while working.encoder.state is not EncoderState.READY:
-        if working.encoder.state is EncoderState.FAILED or time.monotonic() > until:
-            raise Unavailable(f"the model {working.model} cannot be loaded: {working.encoder.failure}")
-        await asyncio.sleep(POLL_S)
-
-
-async def _status(settings: Settings) -> tuple[VectorStatus, list[KnownCollection]]:
-    without = settings.model_copy(update={"vectors": VectorMode.READ})
-    async with open_store(settings) as store:
-        index = open_index(without)
-        service, encoder = open_encoder(without, settings.embedding_model)
-        try:
-            ledger = open_ledger(without, store.engines)
-            working = VectorWorker(ledger, index, encoder, settings.embedding_model)
-            return await vector_status(working, None, await _compared(working)), list(
-                await ledger.collections()
-            )
-        finally:
-            await service.close()
-            await index.close()
-
-
-async def _compared(working: VectorWorker) -> Comparison | None:
-    """Rows and points of the collection that serves, compared now; None where the index does not answer."""
-    collection = active_collection(await working.ledger.collections())
-    try:
-        return None if collection is None else await compare(working, collection)
-    except VectorStoreError:
-        return None
-
-
-async def _sync(settings: Settings) -> dict[str, int]:
-    async with _worker(settings, settings.embedding_model) as working:
-        await _ready(working)
-        outcome = await VectorRunner(working).until_idle()
-        if outcome is StepOutcome.OTHER_MODEL:
-            raise Conflict("another model's collection serves: citewell vectors migrate changes the model")
-        if outcome is StepOutcome.OTHER_WORKER:
-            raise Unavailable("another worker follows the change log already")
-        return _counts(working)
-
-
-async def _work(settings: Settings) -> None:
-    async with _worker(settings, settings.embedding_model) as working:
-        runner = VectorRunner(working, tell=log_difference)
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(name, runner.stop)
-        tell("following the change log (Ctrl-C stops)")
-        await runner.run()
-
-
-async def _reconcile(settings: Settings, *, repair: bool) -> Reconciliation:
-    async with _worker(settings, settings.embedding_model) as working:
-        await _ready(working)
-        return await reconciled(working, await _own(working), repair=repair)
-
-
-async def _rebuild(settings: Settings) -> dict[str, int]:
-    async with _worker(settings, settings.embedding_model) as working:
-        await _ready(working)
-        await working.index.drop((await _own(working)).name, time.monotonic() + 60.0)
-        await VectorRunner(working).until_idle()
-        return _counts(working)
-
-
-async def _migrate(settings: Settings, model: str) -> dict[str, object]:
-    async with _worker(settings, model) as working:
-        await _ready(working)
-        done = await migrate_to(working)
-        return {
-            "collection": done.collection.name,
-            "switched": done.switched,
-            "passages": done.passages,
-            "points": done.points,
-            "recall": done.recall,
-        }
-
-
-async def _drop(settings: Settings, name: str) -> None:
-    async with open_store(settings) as store:
-        ledger = open_ledger(settings, store.engines)
-        known = {one.name: one for one in await ledger.collections()}
-        chosen = next((one for one in known.values() if one.name == name), None)
-        if chosen is None:
-            raise NotFound(f"there is no collection {name}")
-        if chosen.role is CollectionRole.ACTIVE:
-            raise Conflict(f"{name} serves; migrate to another model first")
-        index = open_index(settings)
-        try:
-            await index.drop(chosen.name, time.monotonic() + 60.0)
-        finally:
-            await index.close()
-        await ledger.forget(chosen.name)
-
-
-async def _own(working: VectorWorker) -> KnownCollection:
-    collection = await working.collection()
-    if collection is None:
-        raise Conflict("another model's collection serves: citewell vectors migrate changes the model")
-    return collection
-
-
-def _counts(working: VectorWorker) -> dict[str, int]:
-    done = working.counters
+def _counts(done: WorkerCounters) -> dict[str, int]:
     return {
         "encoded": done.encoded,
         "from_cache": done.from_cache,
         "upserted": done.upserted,
         "deleted": done.deleted,
         "parked": done.parked,
+    }
+
+
+def _migration_out(done: Migration) -> dict[str, object]:
+    return {
+        "collection": done.collection.name,
+        "switched": done.switched,
+        "passages": done.passages,
+        "points": done.points,
+        "recall": done.recall,
     }

@@ -1,6 +1,7 @@
 """Who is asking: every route says which scope it needs, and a request gets in with a key that has it."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ PAGE_WORKSPACE: Final = "workspace"  # the parameter in a page's address
 
 ADMIT_S: Final = 3.0  # for a key to be looked up where the request itself has no deadline
 SCHEMA_PATH: Final = "/schema"
+ARRIVED: Final = "arrived"  # the name of a request's arrival in its state: the gate writes it
 NEEDS: Final = "needs"  # the name of a route's scope among its options
 EVERYWHERE: Final = "everywhere"
 FOR_PAGES: Final = "for_pages"
@@ -33,8 +35,20 @@ OPERATES: Final = {NEEDS: KeyScope.OPERATE}
 OPERATES_ALL: Final = {NEEDS: KeyScope.OPERATE, EVERYWHERE: True}
 OPEN: Final = {NEEDS: None}  # answered to anybody: it tells nothing of any workspace
 
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Whom a percentage rollout counts by, and when its request came to the gate (`time.monotonic()` seconds).
+
+    `arrived` is None where there is no gate.
+    """
+
+    name: str
+    arrived: float | None = None
+
+
 Asking = NamedDependency[SkipValidation[Access]]
-Caller = NamedDependency[SkipValidation[str]]
+Caller = NamedDependency[SkipValidation[Sender]]
 Connection = ASGIConnection[BaseRouteHandler, None, None, State]
 
 
@@ -118,8 +132,9 @@ async def get_access(request: Connection) -> Access:
     return await admitted(request)
 
 
-def get_caller(request: Connection) -> str:
-    """Whom a percentage rollout counts by: who the caller says it is, else its key, else nobody."""
+def get_caller(request: Connection) -> Sender:
+    """Who the caller says it is, else its key, else nobody; and since when it waits for its answer."""
     access = request.state.get("access")
     key_id = access.key_id if isinstance(access, Access) else None
-    return request.headers.get(CALLER_HEADER, key_id or "")[:MAX_CALLER]
+    name = request.headers.get(CALLER_HEADER, key_id or "")[:MAX_CALLER]
+    return Sender(name, request.state.get(ARRIVED))

@@ -14,6 +14,7 @@ from service.search.request import Answer, ByQuery, Subject
 _log = structlog.get_logger("citewell.access")
 
 EVENT: Final = "request"
+_ERRORS: Final = 400
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class Notes:
 
     answer: Answer | None = None
     query: str | None = None
+    code: str | None = None  # of the problem that the answer is
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,13 @@ def note_retrieval(subject: Subject, answer: Answer) -> None:
         notes.query = subject.query if isinstance(subject, ByQuery) else None
 
 
+def note_code(code: str) -> None:
+    """Note the code of the problem that the request is answered with; outside a request nothing happens."""
+    notes = _notes.get()
+    if notes is not None:
+        notes.code = code
+
+
 def write_line(finished: Finished, notes: Notes, *, quiet: bool, log_queries: bool) -> None:
     """Write the line; health checks, which are `quiet`, only where debug lines are wanted."""
     line: dict[str, object] = {
@@ -72,6 +81,8 @@ def write_line(finished: Finished, notes: Notes, *, quiet: bool, log_queries: bo
         line |= {"workspace": finished.access.workspace, "key_id": finished.access.key_id}
     if finished.reason is not None:
         line["reason"] = finished.reason
+    if notes.code is not None and finished.status >= _ERRORS:
+        line["code"] = notes.code
     if notes.answer is not None:
         line |= {
             "lexical": notes.answer.lexical.source,

@@ -39,6 +39,7 @@ class EvidenceOut(msgspec.Struct, kw_only=True, omit_defaults=True):
     next_action: NextStep
     arms: ArmsOut
     corpus_changed: bool = False
+    ranking_changed: bool = False
 
 
 class DocumentOut(msgspec.Struct, kw_only=True):
@@ -66,6 +67,7 @@ class HandOffOut(msgspec.Struct, kw_only=True, omit_defaults=True):
     next_action: NextStep
     arms: ArmsOut
     corpus_changed: bool = False
+    ranking_changed: bool = False
 
 
 class LifecycleOut(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -105,6 +107,7 @@ def as_evidence(page: RetrievalOut, passages: tuple[RetrievedPassage, ...], path
         next_action=_redirected(page.next_action, path),
         arms=page.arms,
         corpus_changed=page.corpus_changed,
+        ranking_changed=page.ranking_changed,
     )
 
 
@@ -123,6 +126,7 @@ def as_hand_off(page: RetrievalOut, passages: tuple[RetrievedPassage, ...], path
         next_action=_redirected(page.next_action, path),
         arms=page.arms,
         corpus_changed=page.corpus_changed,
+        ranking_changed=page.ranking_changed,
     )
 
 

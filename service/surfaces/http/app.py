@@ -11,7 +11,7 @@ from service.settings import Settings, read_settings
 from service.surfaces.http import flag, health, imports, items, retrieval, tags, vocabulary
 from service.surfaces.http.access import authorize
 from service.surfaces.http.document import openapi_config
-from service.surfaces.http.gate import Gate
+from service.surfaces.http.gate import Gate, House
 from service.surfaces.http.leaving import Leaving
 from service.surfaces.http.lifecycle import draining_of
 from service.surfaces.http.metrics import Metrics
@@ -21,6 +21,7 @@ from service.surfaces.http.problems import EXCEPTION_HANDLERS
 from service.surfaces.http.queue import Limits
 from service.surfaces.http.readiness import Readiness
 from service.surfaces.http.requests import StrictRequest, refuse_unknown_query
+from service.surfaces.http.templates import RouteTemplates
 from service.surfaces.http.tracing import Traced
 
 _ROUTES = [
@@ -53,7 +54,7 @@ def create_app(settings: Settings) -> Litestar:
     metrics = Metrics()
     app = Litestar(
         route_handlers=[*_ROUTES, PAGES],
-        lifespan=[_opened(settings)],
+        lifespan=[_opened(settings, metrics)],
         state=State({"metrics": metrics}),
         dependencies=DEPENDENCIES,
         exception_handlers=EXCEPTION_HANDLERS,
@@ -65,7 +66,8 @@ def create_app(settings: Settings) -> Litestar:
         logging_config=None,
     )
     app.state.leaving = Leaving(draining_of(app.state))
-    app.state.gate = Gate(app.asgi_handler, metrics, _limits(settings), app.state.leaving)
+    house = House(app.asgi_handler, lambda: "application" in app.state, RouteTemplates(app).of)
+    app.state.gate = Gate(house, metrics, _limits(settings), app.state.leaving)
     app.asgi_handler = Traced(app.state.gate, app.state)
     return app
 
@@ -84,11 +86,12 @@ def app_from_environment() -> Litestar:
     return create_app(read_settings())
 
 
-def _opened(settings: Settings) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
+def _opened(settings: Settings, metrics: Metrics) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def opened(app: Litestar) -> AsyncIterator[None]:
         async with application(settings) as running:
             app.state.application, app.state.readiness = running, Readiness()
+            running.shadow.watch(metrics.shadow.observe)
             yield
 
     return opened

@@ -8,6 +8,7 @@ from service.core.access import Access, KeyScope
 from service.core.drill import Drill, parse_drill
 from service.model import DEFAULT_LIMIT, MAX_LIMIT
 from service.search.request import Explain, RetrieveOptions, View
+from service.surfaces.http.access import Sender
 from service.surfaces.wire import ContentTypeName, FacetTypeName, content_type
 
 MAX_OPTIONS: Final = 10_000
@@ -28,7 +29,7 @@ class Choices(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     explain: bool = False
     force_arm: str | None = None  # a drill: off, error or slow:300ms; needs the scope operate
 
-    def options(self, access: Access, caller: str) -> RetrieveOptions:
+    def options(self, access: Access, caller: Sender) -> RetrieveOptions:
         """As the use case takes them. Raises InvalidInput, Forbidden."""
         return RetrieveOptions(
             access.workspace,
@@ -37,8 +38,9 @@ class Choices(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             cursor=self.cursor,
             view=View(self.view),
             explain=Explain.ON if self.explain else Explain.OFF,
-            caller=caller,
+            caller=caller.name,
             drill=drill_of(self.force_arm, access),
+            arrived=caller.arrived,
         )
 
 

@@ -4,22 +4,26 @@ import asyncio
 import hashlib
 import re
 from collections import OrderedDict
-from time import perf_counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic, perf_counter
 from typing import Final
 from uuid import uuid4
 
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from msgspec import json
 from structlog.contextvars import bound_contextvars
 
 from service.core.access import Access
 from service.errors import DeadlineExceeded, Overloaded, Unavailable
-from service.surfaces.http.access_log import Finished, noting, write_line
+from service.surfaces.http.access import ARRIVED
+from service.surfaces.http.access_log import Finished, note_code, noting, write_line
 from service.surfaces.http.leaving import Leaving
 from service.surfaces.http.lifecycle import Draining
 from service.surfaces.http.mailbox import ClientGone, Mailbox
 from service.surfaces.http.metrics import UNMATCHED, Metrics
+from service.surfaces.http.passage import Passage
 from service.surfaces.http.problems import PROBLEM_JSON, REQUEST_ID, headers_of, problem_of
 from service.surfaces.http.queue import NOBODY, Lane, Limits, Place, Work
 
@@ -29,7 +33,20 @@ IMPORT_PATH: Final = "/v1/items/import"
 _READING_POSTS: Final = ("/v1/retrieve", "/v1/selection/", "/sign-in", "/sign-out")
 _READING_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 _GIVEN_ID: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
-_ALWAYS: Final = ("/health/", "/metrics")  # answered even when the service is full
+_HEALTH: Final = "/health/"
+_ALWAYS: Final = (_HEALTH, "/metrics")  # answered even when the service is full
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What a gate must know of the application behind it.
+
+    `is_open` says whether its parts are; `template` is the route that a path leads to, None for none.
+    """
+
+    app: ASGIApp
+    is_open: Callable[[], bool]
+    template: Callable[[str], str | None]
 
 
 class Gate:
@@ -39,9 +56,9 @@ class Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, metrics: Metrics, limits: Limits | None = None, leaving: Leaving | None = None
+        self, house: House, metrics: Metrics, limits: Limits | None = None, leaving: Leaving | None = None
     ) -> None:
-        self._app = app
+        self._house = house
         self._metrics = metrics
         self._limits = limits or Limits()
         self._lanes = {work: Lane(size) for work, size in self._limits.lanes().items()}
@@ -49,7 +66,8 @@ class Gate:
         self._clocks: set[asyncio.Timeout] = set()
         self._leaving = leaving or Leaving(Draining())
         self._leaving.tell(self._hurry)
-        self.rejected = {"overloaded": 0, "deadline_exceeded": 0, "client_gone": 0}
+        self._here = 0  # requests that have come and are not answered, health and metrics not counted
+        self.rejected = {"overloaded": 0, "deadline_exceeded": 0, "client_gone": 0, "unavailable": 0}
 
     @property
     def working(self) -> int:
@@ -68,10 +86,12 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; what is no HTTP request passes untouched."""
         if scope["type"] != ScopeType.HTTP:
-            await self._app(scope, receive, send)
+            await self._house.app(scope, receive, send)
             return
+        scope.setdefault("state", {})[ARRIVED] = monotonic()
         request_id = _request_id(scope)
-        passage = _Passage(send, request_id)
+        passage = Passage(send, request_id)
+        inside = _as_get(scope, passage) if scope["method"] == "HEAD" else scope
         quiet = scope["path"].startswith(_ALWAYS)
         with (
             bound_contextvars(**{REQUEST_ID: request_id}),
@@ -79,16 +99,46 @@ class Gate:
             noting() as notes,
         ):
             try:
-                if quiet:
-                    await self._app(scope, receive, passage.send)
-                else:
-                    await self._in_time(scope, Mailbox(receive), passage)
+                await self._admit(inside, receive, passage)
             finally:
+                scope["path_template"] = self._route(inside)  # for the span too, which is further out
                 done = self._finished(scope, passage, request_id)
                 self._metrics.answered(done.method, done.route, done.status, done.seconds)
                 write_line(done, notes, quiet=quiet, log_queries=self._limits.log_queries)
 
-    def _finished(self, scope: HTTPScope, passage: "_Passage", request_id: str) -> Finished:
+    async def _admit(self, scope: HTTPScope, receive: Receive, passage: Passage) -> None:
+        """Health is told always, metrics as soon as there are any, all else to who comes in time."""
+        refusal = self._closed(scope["path"])
+        if refusal is not None:
+            await self._refuse(refusal, passage)
+        elif scope["path"].startswith(_ALWAYS):
+            await self._house.app(scope, receive, passage.send)
+        else:
+            self._here += 1
+            try:
+                await self._in_time(scope, Mailbox(receive), passage)
+            finally:
+                self._here -= 1
+
+    def _closed(self, path: str) -> Unavailable | None:
+        """What is told to whoever comes too early, too late, or when too many are here whose requests are read."""
+        if path.startswith(_HEALTH):
+            return None
+        if not self._house.is_open():
+            return Unavailable("the service is starting; nothing of the request was begun")
+        if path.startswith(_ALWAYS):
+            return None
+        if self._leaving.begun:
+            return Unavailable("the service is stopping; nothing of the request was begun")
+        if self._here >= self._limits.here:
+            return Overloaded("the service reads as many requests as it can; nothing of this one was begun")
+        return None
+
+    def _route(self, scope: HTTPScope) -> str:
+        """The template of the path, whether or not the request was routed."""
+        return str(scope.get("path_template") or self._house.template(scope["path"]) or UNMATCHED)
+
+    def _finished(self, scope: HTTPScope, passage: Passage, request_id: str) -> Finished:
         access = scope.get("state", {}).get("access")
         known = access if isinstance(access, Access) else None
         key = _key_of(scope)
@@ -98,7 +148,7 @@ class Gate:
             self._remember(key, known.key_id.encode())
         return Finished(
             method=scope["method"],
-            route=str(scope.get("path_template") or UNMATCHED),
+            route=scope["path_template"],
             status=passage.status,
             seconds=passage.seconds,
             request_id=request_id,
@@ -106,7 +156,7 @@ class Gate:
             reason=passage.reason,
         )
 
-    async def _in_time(self, scope: HTTPScope, mailbox: Mailbox, passage: "_Passage") -> None:
+    async def _in_time(self, scope: HTTPScope, mailbox: Mailbox, passage: Passage) -> None:
         """Let a request in when its turn comes; its deadline counts from its arrival, waiting included."""
         work = work_of(scope["method"], scope["path"])
         arrived = asyncio.get_running_loop().time()
@@ -131,7 +181,7 @@ class Gate:
         work: Work,
         scope: HTTPScope,
         mailbox: Mailbox,
-        passage: "_Passage",
+        passage: Passage,
         clock: asyncio.Timeout,
     ) -> None:
         """Wait for a slot and hold it for as long as the application works. Raises Overloaded, ClientGone."""
@@ -145,11 +195,11 @@ class Gate:
         try:
             if work is Work.IMPORT and not clock.expired():
                 clock.reschedule(self._leaving.until if self._leaving.begun else None)
-            await self._app(scope, mailbox.receive, passage.send)
+            await self._house.app(scope, mailbox.receive, passage.send)
         finally:
             lane.leave(perf_counter() - began, holder)
 
-    def _too_late(self, work: Work, passage: "_Passage") -> Unavailable:
+    def _too_late(self, work: Work, passage: Passage) -> Unavailable:
         """What is told to a request whose time is over."""
         if self._leaving.begun:
             return Unavailable("the service is stopping and had no time left for the request")
@@ -165,14 +215,17 @@ class Gate:
             "and sending it again is safe"
         )
 
-    async def _refuse(self, error: Unavailable, passage: "_Passage") -> None:
+    async def _refuse(self, error: Unavailable, passage: Passage) -> None:
         """Answer in the application's place. An answer that has begun can only be cut off."""
         self.rejected[error.code] = self.rejected.get(error.code, 0) + 1
         passage.reason = error.code
+        note_code(error.code)
         if passage.has_answer:
             return  # the server closes the connection, since the answer is not complete
         body = json.encode(problem_of(error))
         headers = {**headers_of(error), "content-type": PROBLEM_JSON, "content-length": str(len(body))}
+        if self._leaving.begun:
+            headers["connection"] = "close"
         await passage.send(
             {
                 "type": "http.response.start",
@@ -200,35 +253,10 @@ class Gate:
             self._callers.popitem(last=False)
 
 
-class _Passage:
-    """One answer on its way out: its headers are completed, its status and its time noted."""
-
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send = send
-        self._request_id = request_id
-        self._began = perf_counter()
-        self.status = 500  # an answer that never began
-        self.reason: str | None = None
-        self.has_begun = False  # the application works on the request
-        self.has_answer = False  # at least its status is on its way
-
-    @property
-    def seconds(self) -> float:
-        """The time since the request came."""
-        return perf_counter() - self._began
-
-    async def send(self, message: Message) -> None:
-        """Pass a message on."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.has_answer = True
-            message["headers"] = [
-                *message["headers"],
-                (b"x-request-id", self._request_id.encode()),
-                (b"server-timing", f"total;dur={self.seconds * 1000:.2f}".encode()),
-                (b"x-content-type-options", b"nosniff"),
-            ]
-        await self._send(message)
+def _as_get(scope: HTTPScope, passage: Passage) -> HTTPScope:
+    """A HEAD is answered as a GET would be, whose body is then left out."""
+    passage.is_bare = True
+    return {**scope, "method": "GET"}
 
 
 def work_of(method: str, path: str) -> Work:

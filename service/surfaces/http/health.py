@@ -15,7 +15,7 @@ from service.surfaces.http.lifecycle import draining_of
 from service.surfaces.http.metric_families import QueueReading
 from service.surfaces.http.parts import App, Counted
 from service.surfaces.http.problems import PROBLEM_JSON, Problem, problem, responses
-from service.surfaces.http.readiness import PartsOut, Readiness, all_parts
+from service.surfaces.http.readiness import DetailsOut, PartsOut, Readiness, all_parts
 from service.surfaces.http.readings import PATIENCE_S, read_parts
 
 METRICS_TEXT: Final = "text/plain; version=1.0.0"  # Prometheus' own; the framework adds the charset
@@ -29,11 +29,12 @@ class LiveOut(msgspec.Struct, kw_only=True):
     state: str = "alive"
 
 
-class ReadyOut(msgspec.Struct, kw_only=True):
-    """The service can answer retrievals."""
+class ReadyOut(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The service can answer retrievals. `details` are for operators of every workspace."""
 
     ready: bool
     parts: PartsOut
+    details: DetailsOut | None = None
 
 
 class NotReadyOut(Problem, kw_only=True):
@@ -88,11 +89,11 @@ async def ready(request: Connection) -> Response[ReadyOut] | Response[NotReadyOu
         return _not_ready(all_parts("draining", "the service is about to stop"), "draining")
     readiness: Readiness = request.app.state.readiness
     seen = await readiness.look(application)
-    parts = seen.parts
-    if seen.pending and await _is_operator(request):
-        parts = seen.with_counts()
+    parts, details = seen.parts, None
+    if seen.tells_more and await _is_operator(request):
+        parts, details = seen.with_counts(), seen.details()
     if parts.lexical.state in _ANSWERING:
-        return Response(ReadyOut(ready=True, parts=parts))
+        return Response(ReadyOut(ready=True, parts=parts, details=details))
     return _not_ready(parts, parts.lexical.reason or "not ready")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, Protocol
 
 from prometheus_client.core import (
@@ -15,11 +15,13 @@ from prometheus_client.core import (
 
 from service.adapters.flags.evaluated import FlagCounters
 from service.adapters.tracing.timed import BOUNDS, StepReading
-from service.ingest.vector_runner import VectorStatus
+from service.ingest.vector_status import VectorStatus
 from service.ingest.vectors import WorkerCounters
+from service.search.nearest import RoundCounters
 from service.search.shadow import ShadowCounters
 from service.search.vector_arm import ArmBreakers
 from service.surfaces.http.queue import Work
+from service.surfaces.http.vector_families import status_families
 
 if TYPE_CHECKING:  # it comes with the optional embeddings dependencies
     from embeddings.encoder_state import EncoderReading
@@ -58,6 +60,7 @@ class VectorReadings:
     worker: WorkerCounters | None
     encoder: EncoderReading | None
     breakers: ArmBreakers
+    rounds: RoundCounters = field(default_factory=RoundCounters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +138,9 @@ def _vector_families(readings: VectorReadings) -> Iterator[Metric]:
     breakers.add_metric(["store"], int(readings.breakers.store.is_open))
     breakers.add_metric(["encoder"], int(readings.breakers.encoder.is_open))
     yield breakers
+    yield from _round_families(readings.rounds)
     if readings.status is not None:
-        yield from _status_families(readings.status)
+        yield from status_families(readings.status)
     if readings.worker is not None:
         done = "Passages of the vector worker, by what was done."
         yield _by_label("citewell_vector_worker_passages", done, "done", _counts(readings.worker))
@@ -148,25 +152,24 @@ def _vector_families(readings: VectorReadings) -> Iterator[Metric]:
         yield GaugeMetricFamily("citewell_encoder_waiting", waiting, value=readings.encoder.waiting)
 
 
-def _status_families(status: VectorStatus) -> Iterator[Metric]:
-    for name, help_text, value in (
-        (
-            "citewell_vector_pending_changes",
-            "Change-log entries not yet in the vector index.",
-            status.pending,
-        ),
-        ("citewell_vector_lag_seconds", "Age of the oldest of them.", status.lag_seconds),
-        ("citewell_vector_points", "Points in the collection that serves.", status.points),
-        ("citewell_vector_parked", "Passages set aside because they could not be embedded.", status.parked),
-        (
-            "citewell_vector_missing",
-            "Passages without all their points, at the last comparison of ids.",
-            status.missing,
-        ),
-        ("citewell_vector_orphan", "Points without a passage, at the last comparison.", status.orphan),
-    ):
-        if value is not None:
-            yield GaugeMetricFamily(name, help_text, value=value)
+def _round_families(rounds: RoundCounters) -> Iterator[Metric]:
+    yield _by_label(
+        "citewell_vector_rounds",
+        "Searches of the vector index, by their number within a read: a further one goes deeper.",
+        "round",
+        {str(number): count for number, count in rounds.rounds.items()},
+    )
+    yield CounterMetricFamily(
+        "citewell_vector_unconfirmed_passages",
+        "Passages that the vector index proposed and the rows did not have: stale, foreign or unknown.",
+        value=rounds.unconfirmed,
+    )
+    yield _by_label(
+        "citewell_vector_cut_short",
+        "Reads that were fused without a further round, by why it came to nothing.",
+        "reason",
+        {reason.value: count for reason, count in rounds.cut_short.items()},
+    )
 
 
 def _queue_families(queue: QueueReading) -> Iterator[Metric]:

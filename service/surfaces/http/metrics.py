@@ -20,10 +20,10 @@ from service.ports.lexical import CandidateSource
 from service.search.degradation import Reason
 from service.search.request import Answer, ArmState
 from service.surfaces.http.metric_families import Readings, families
+from service.surfaces.http.shadow_metrics import RAN, ShadowMetrics
 
 LATENCY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 UNMATCHED: Final = "unmatched"  # the route of a path that leads nowhere: paths themselves would be unbounded
-RAN: Final = "ran"
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "OPTIONS", "HEAD", "DELETE", "PATCH"})
 _NOT_ASKED: Final = frozenset({Reason.OFF, Reason.SHADOW, Reason.NOT_IN_ROLLOUT})  # the flag's own words
 _TOO_MANY: Final = 429
@@ -60,6 +60,7 @@ class Metrics:
         self._decisions = self._counter(
             "citewell_flag_decisions", "Retrievals by what the rollout flag said.", "decision"
         )
+        self.shadow = ShadowMetrics(self._registry)
         self._begin_at_zero()
         about = "1, with the version that runs."
         build = Gauge("citewell_build_info", about, ("version",), registry=self._registry)

@@ -25,6 +25,8 @@ from service.errors import (
     Unauthenticated,
     Unavailable,
 )
+from service.surfaces.http.access_log import note_code
+from service.surfaces.http.causes import causes_of
 from service.surfaces.wire import content_type_refused, limit_refused
 
 _log = structlog.get_logger(__name__)
@@ -80,7 +82,8 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def problem(status: int, code: str, title: str, detail: str) -> Problem:
-    """A problem of the request that is being answered."""
+    """A problem of the request that is being answered; its code goes into the request's line in the log."""
+    note_code(code)
     request_id = get_contextvars().get(REQUEST_ID)
     return Problem(
         type=f"urn:citewell:problem:{code}",
@@ -134,6 +137,7 @@ def _on_own_error(_: Request[None, None, State], error: CitewellError) -> Respon
     found = problem_of(error)
     if found.status == 500:
         _log_failure(error)
+    log_unavailable(error)
     return problem_response(found, headers_of(error))
 
 
@@ -172,6 +176,12 @@ def _on_http(request: Request[None, None, State], error: HTTPException) -> Respo
 def _on_unexpected(_: Request[None, None, State], error: Exception) -> Response[Problem]:
     _log_failure(error)
     return problem_response(problem(500, CitewellError.code, CitewellError.title, _UNEXPECTED))
+
+
+def log_unavailable(error: CitewellError) -> None:
+    """For an operator, why a request was answered 503: its caller is told no more than that."""
+    if isinstance(error, Unavailable):
+        _log.warning("unavailable", code=error.code, detail=error.detail, causes=causes_of(error))
 
 
 def _log_failure(error: Exception) -> None:

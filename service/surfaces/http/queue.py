@@ -11,6 +11,7 @@ from service.errors import Overloaded
 
 MOST_RETRY_S: Final = 60  # seconds; nobody is sent away for longer
 NOBODY: Final = b""  # who brings no key
+READ_AHEAD: Final = 256  # requests whose bodies are being read, beyond those that work and wait
 _SMOOTHING: Final = 0.05  # share of the newest request in the running mean of how long one holds its slot
 
 
@@ -39,6 +40,11 @@ class Limits:
     waiting: int = 64
     deadline: float = 10.0
     log_queries: bool = False
+
+    @property
+    def here(self) -> int:
+        """How many requests may be here in all, those included that are still being read."""
+        return self.in_flight + self.waiting + READ_AHEAD
 
     def lanes(self) -> dict[Work, LaneSize]:
         """An eighth of the slots and of the queue for writes, as much for imports, the rest for reads.

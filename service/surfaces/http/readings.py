@@ -5,11 +5,12 @@ from typing import Final
 
 from service.bootstrap import Application
 from service.errors import Unavailable
-from service.ingest.vector_runner import VectorStatus, vector_status
+from service.ingest.vector_status import VectorStatus, vector_status
 from service.model import Workspace
 from service.surfaces.http.metric_families import IndexReading, QueueReading, Readings, VectorReadings
 
 PATIENCE_S: Final = 2.0  # how long a health check waits for the store
+VECTOR_PATIENCE_S: Final = 1.25  # for the vector store, within that: its silence is told as its own
 
 
 async def read_parts(application: Application, queue: QueueReading | None) -> Readings:
@@ -31,6 +32,7 @@ async def read_parts(application: Application, queue: QueueReading | None) -> Re
             worker=None if parts.runner is None or parts.worker is None else parts.worker.counters,
             encoder=None if parts.encoder is None else parts.encoder.reading,
             breakers=parts.arm.breakers,
+            rounds=parts.arm.counters,
         ),
         steps=application.tracing.times.readings(),
         flag=application.flag.counters,
@@ -46,7 +48,10 @@ async def status_of_vectors(application: Application) -> VectorStatus | None:
         return None
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await vector_status(worker, application.vectors.runner)
+            parts = application.vectors
+            return await vector_status(
+                worker, parts.runner, reports=parts.reports, patience=VECTOR_PATIENCE_S
+            )
     except (Unavailable, TimeoutError):
         return None
 

@@ -21,7 +21,7 @@ from service.search.request import (
 )
 from service.surfaces import wire
 from service.surfaces.envelope import RetrievalOut, retrieval_out
-from service.surfaces.http.access import READS, Asking, Caller
+from service.surfaces.http.access import READS, Asking, Caller, Sender
 from service.surfaces.http.access_log import note_retrieval
 from service.surfaces.http.answers import SELECTION_PATH, EvidenceOut, HandOffOut, as_evidence, as_hand_off
 from service.surfaces.http.bodies import RetrieveIn, SelectionIn, ViewName, drill_of
@@ -96,8 +96,9 @@ async def system_passages(
         cursor=cursor,
         view=View(view),
         explain=Explain.ON if explain else Explain.OFF,
-        caller=caller,
+        caller=caller.name,
         drill=drill_of(force_arm, access),
+        arrived=caller.arrived,
     )
     return _page(application, await _ask(application, metrics, BySystem(system_id), options))
 
@@ -151,7 +152,7 @@ async def selection_hand_off(
 
 
 async def _select(
-    application: Application, access: Access, metrics: Metrics, data: SelectionIn, caller: str
+    application: Application, access: Access, metrics: Metrics, data: SelectionIn, caller: Sender
 ) -> _Asked:
     subject = BySelection(SelectionContext(tuple(data.option_ids)))
     return await _ask(application, metrics, subject, data.options(access, caller))

@@ -18,9 +18,9 @@ from service.adapters.vectors.checks import (
 )
 from service.adapters.vectors.hits import best_first
 from service.adapters.vectors.payload import KEY_FIELDS
-from service.adapters.vectors.qdrant_server.catalogue import Catalogue, whole_seconds
+from service.adapters.vectors.qdrant_server.catalogue import Catalogue, Found, whole_seconds
 from service.adapters.vectors.qdrant_server.points import as_hit, as_struct, as_uuid, matching
-from service.adapters.vectors.qdrant_server.schema import dimension_of, incarnation_of, search_parameters
+from service.adapters.vectors.qdrant_server.schema import incarnation_of, search_parameters
 from service.adapters.vectors.qdrant_server.settings import CollectionSettings, ServerSettings, Transport
 from service.model import Workspace
 from service.ports.vectors import CollectionName, CollectionState, Hit, VectorPoint, VectorQuery
@@ -31,15 +31,18 @@ _LAST = (1 << 128) - 1
 
 
 def connect(settings: ServerSettings) -> AsyncQdrantClient:
-    """A client that has not connected yet."""
+    """A client that has not connected yet. Raises OSError for an authority that cannot be read."""
     verify: ssl.SSLContext | bool = True
+    roots: dict[str, bytes] = {}
     if settings.authority is not None:
         verify = ssl.create_default_context(cafile=settings.authority)
+        roots = {"root_certificates": settings.authority.read_bytes()}  # gRPC looks at no other setting
     return AsyncQdrantClient(
         url=settings.url,
         api_key=settings.api_key,
         prefer_grpc=settings.transport is Transport.GRPC,
         grpc_port=settings.grpc_port,
+        grpc_options=roots,
         timeout=settings.longest_call_seconds,
         check_compatibility=False,  # would ask the server from a thread of its own
         verify=verify,
@@ -60,11 +63,12 @@ class ServerVectorIndex:
     ) -> tuple[Hit, ...]:
         """The nearest points by the server's graph."""
         limit = checked_limit(query.limit)
-        vector = unit_vector(query.vector, await self._catalogue.dimension(collection, deadline))
+        known = await self._catalogue.known(collection, deadline)
+        vector = unit_vector(query.vector, known.dimension)
         seconds = whole_seconds(deadline)
         async with self._catalogue.asking(collection, deadline):
             found = await self._client.query_points(
-                self._catalogue.theirs(collection),
+                known.theirs,
                 query=vector.tolist(),
                 query_filter=matching(query.workspace, query.content_type),
                 search_params=self._parameters,
@@ -76,8 +80,8 @@ class ServerVectorIndex:
 
     async def ensure(self, collection: CollectionName, dimension: int, deadline: float) -> CollectionState:
         """The collection and its payload indexes, made if they are missing."""
-        info = await self._catalogue.ensure(collection, dimension, deadline)
-        return await self._state(collection, info, deadline)
+        found = await self._catalogue.ensure(collection, dimension, deadline)
+        return await self._state(collection, found, deadline)
 
     async def upsert(
         self,
@@ -87,29 +91,25 @@ class ServerVectorIndex:
         deadline: float,
     ) -> None:
         """Store the batch, some points at a time."""
-        dimension = await self._catalogue.dimension(collection, deadline)
-        rows = unit_rows(vectors, len(points), dimension)
+        known = await self._catalogue.known(collection, deadline)
+        rows = unit_rows(vectors, len(points), known.dimension)
         last = list(last_of_each(points).values())
-        step = max(1, _BYTES_A_CALL // (4 * dimension))
+        step = max(1, _BYTES_A_CALL // (4 * known.dimension))
         for start in range(0, len(last), step):
             some = [as_struct(points[at], rows[at].tolist()) for at in last[start : start + step]]
             seconds = whole_seconds(deadline)
             async with self._catalogue.asking(collection, deadline):
-                await self._client.upsert(
-                    self._catalogue.theirs(collection), some, wait=True, timeout=seconds
-                )
+                await self._client.upsert(known.theirs, some, wait=True, timeout=seconds)
 
     async def delete(self, collection: CollectionName, ids: Collection[uuid.UUID], deadline: float) -> None:
         """Remove points."""
-        await self._catalogue.dimension(collection, deadline)
+        known = await self._catalogue.known(collection, deadline)
         every = [str(identity) for identity in ids]
         for start in range(0, len(every), _IDS_A_CALL):
             doomed = models.PointIdsList(points=[*every[start : start + _IDS_A_CALL]])
             seconds = whole_seconds(deadline)
             async with self._catalogue.asking(collection, deadline):
-                await self._client.delete(
-                    self._catalogue.theirs(collection), doomed, wait=True, timeout=seconds
-                )
+                await self._client.delete(known.theirs, doomed, wait=True, timeout=seconds)
 
     async def collections(self, deadline: float) -> tuple[CollectionName, ...]:
         """The server's collections that have this deployment's prefix, in order of name."""
@@ -117,7 +117,7 @@ class ServerVectorIndex:
 
     async def describe(self, collection: CollectionName, deadline: float) -> CollectionState:
         """What the collection holds."""
-        return await self._state(collection, await self._catalogue.info(collection, deadline), deadline)
+        return await self._state(collection, await self._catalogue.look_up(collection, deadline), deadline)
 
     async def ids(
         self,
@@ -132,10 +132,11 @@ class ServerVectorIndex:
         if after is not None and after.int == _LAST:
             return ()
         start = None if after is None else str(uuid.UUID(int=after.int + 1))
+        known = await self._catalogue.known(collection, deadline)
         seconds = whole_seconds(deadline)
         async with self._catalogue.asking(collection, deadline):
             records, _ = await self._client.scroll(
-                self._catalogue.theirs(collection),
+                known.theirs,
                 scroll_filter=matching(workspace),
                 limit=most,
                 offset=start,
@@ -146,7 +147,7 @@ class ServerVectorIndex:
 
     async def count(self, collection: CollectionName, workspace: Workspace | None, deadline: float) -> int:
         """The exact number of points."""
-        theirs = self._catalogue.theirs(collection)
+        theirs = (await self._catalogue.known(collection, deadline)).theirs
         wanted, seconds = matching(workspace), whole_seconds(deadline)
         async with self._catalogue.asking(collection, deadline):
             counted = await self._client.count(theirs, count_filter=wanted, exact=True, timeout=seconds)
@@ -172,8 +173,6 @@ class ServerVectorIndex:
         """Close the connections."""
         await self._client.close()
 
-    async def _state(
-        self, collection: CollectionName, info: models.CollectionInfo, deadline: float
-    ) -> CollectionState:
+    async def _state(self, collection: CollectionName, found: Found, deadline: float) -> CollectionState:
         points = await self.count(collection, None, deadline)
-        return CollectionState(collection, dimension_of(info), points, incarnation_of(info))
+        return CollectionState(collection, found.dimension, points, incarnation_of(found.info))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from qdrant_client import models
 
 from service.adapters.vectors.payload import SCOPE, WORKSPACE
-from service.adapters.vectors.qdrant_server.settings import CollectionSettings
+from service.adapters.vectors.qdrant_server.settings import CollectionSettings, Quantization, Residence
 from service.ports.vectors import DimensionMismatch
 
 INCARNATION = "incarnation"
+OWNER = "owner"  # the id of the database whose vectors these are
 PAYLOAD_INDEXES = {
     WORKSPACE: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
     SCOPE: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
@@ -24,9 +25,14 @@ class Layout:
     settings: CollectionSettings
 
     @property
+    def on_disk(self) -> bool:
+        """Of vectors and payloads."""
+        return self.settings.residence is Residence.DISK
+
+    @property
     def vectors(self) -> models.VectorParams:
-        """Cosine over full-precision vectors, on disk."""
-        return models.VectorParams(size=self.dimension, distance=models.Distance.COSINE, on_disk=True)
+        """Cosine over full-precision vectors."""
+        return models.VectorParams(size=self.dimension, distance=models.Distance.COSINE, on_disk=self.on_disk)
 
     @property
     def graph(self) -> models.HnswConfigDiff:
@@ -36,8 +42,10 @@ class Layout:
         )
 
     @property
-    def quantization(self) -> models.ScalarQuantization:
+    def quantization(self) -> models.ScalarQuantization | None:
         """int8 copies in memory, for finding candidates."""
+        if self.settings.quantization is Quantization.NONE:
+            return None
         scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
         return models.ScalarQuantization(scalar=scalar)
 
@@ -46,14 +54,16 @@ class Layout:
         """So many replicas confirm a write."""
         return self.settings.replicas // 2 + 1
 
-    @staticmethod
-    def fresh_metadata() -> dict[str, str]:
-        """Tells this collection from any other that had or will have its name."""
-        return {INCARNATION: uuid.uuid4().hex}
+    def fresh_metadata(self) -> dict[str, str]:
+        """Tells this collection from any other that had or will have its name, and whose it is."""
+        fresh = {INCARNATION: uuid.uuid4().hex}
+        if self.settings.deployment is not None:
+            fresh[OWNER] = self.settings.deployment.database
+        return fresh
 
 
 def search_parameters(settings: CollectionSettings) -> models.SearchParams:
-    """Rescore what int8 found."""
+    """Rescore what int8 found; a collection without int8 copies is searched in full precision anyway."""
     rescoring = models.QuantizationSearchParams(rescore=True, oversampling=settings.oversampling)
     return models.SearchParams(hnsw_ef=settings.search_depth, quantization=rescoring)
 
@@ -69,3 +79,8 @@ def dimension_of(info: models.CollectionInfo) -> int:
 def incarnation_of(info: models.CollectionInfo) -> str:
     """Empty when somebody else made the collection."""
     return str((info.config.metadata or {}).get(INCARNATION, ""))
+
+
+def owner_of(info: models.CollectionInfo) -> str:
+    """The database that made the collection; empty where none has said so."""
+    return str((info.config.metadata or {}).get(OWNER, ""))

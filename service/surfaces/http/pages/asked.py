@@ -19,6 +19,7 @@ from service.search.request import (
     RetrieveOptions,
     Subject,
 )
+from service.surfaces.http.access import Sender
 from service.surfaces.http.pages.visit import Parameters
 from service.surfaces.http.requests import limit_of
 from service.surfaces.wire import content_type
@@ -82,7 +83,7 @@ class SearchForm:
             return BySelection(SelectionContext(self.option_ids)) if self.option_ids else None
         return ByQuery(self.query) if self.query.strip() else None
 
-    def options(self, access: Access, caller: str) -> RetrieveOptions:
+    def options(self, access: Access, caller: Sender) -> RetrieveOptions:
         """As the use case takes them. Raises InvalidLimit, UnknownContentType, InvalidInput, Forbidden."""
         arms = Arms.BY_FLAG if self.is_comparison else _arms(self.arms)
         if self.is_comparison or arms is not Arms.BY_FLAG:
@@ -93,9 +94,10 @@ class SearchForm:
             content_type=content_type(self.content_type or None),
             cursor=None if self.is_comparison else self.cursor or None,
             explain=Explain.ON,  # the marks in the texts need it; the form decides what else is shown
-            caller=caller,
+            caller=caller.name,
             arms=arms,
             budget=None if arms is Arms.BY_FLAG else FORCED_BUDGET_S,
+            arrived=caller.arrived,
         )
 
     def parameters(self) -> Parameters:
@@ -119,6 +121,10 @@ class SearchForm:
     def at(self, cursor: str) -> "SearchForm":
         """The same search at another place of its walk; '' is the beginning."""
         return replace(self, cursor=cursor)
+
+    def of_every_type(self) -> "SearchForm":
+        """The same search in every content type, from its beginning."""
+        return replace(self, content_type="", cursor="")
 
     def by_way(self, by: By) -> "SearchForm":
         """The form for another way to ask, with the same options."""

@@ -14,7 +14,7 @@ from litestar.types import ExceptionHandlersMap
 from service.errors import CitewellError, InvalidInput, NotFound, TooLarge, Unauthenticated
 from service.surfaces.http.pages.rendering import HEADERS, page
 from service.surfaces.http.pages.visit import PageRequest, address_of, visit_of
-from service.surfaces.http.problems import Problem, headers_of, problem_of
+from service.surfaces.http.problems import Problem, headers_of, log_unavailable, problem_of
 
 SIGN_IN_PATH: Final = "/sign-in"
 _log = structlog.get_logger(__name__)
@@ -48,6 +48,7 @@ def _on_own_error(request: PageRequest, error: CitewellError) -> Response[str]:
     found = problem_of(error)
     if found.status == 500:
         _log_failure(error)
+    log_unavailable(error)
     return failure_page(request, found, error)
 
 

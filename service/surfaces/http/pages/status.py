@@ -7,7 +7,7 @@ from litestar import Response, get
 
 from service.bootstrap import Application
 from service.core.access import Access
-from service.ingest.vector_runner import VectorStatus
+from service.ingest.vector_status import VectorStatus
 from service.ports.embedding import EncoderState
 from service.ports.flag import FlagReading
 from service.surfaces.http import health
@@ -78,9 +78,9 @@ class StatusView:
         """Good while vectors keep up; off is no failure."""
         if self.vectors is None:
             return "idle" if self.vectors_mode == "off" else "bad"
-        return (
-            "bad" if self.vectors.failure or self.vectors.encoder_failure else _kept_up(self.vectors.pending)
-        )
+        if self.vectors.failure or self.vectors.encoder_failure:
+            return "bad"
+        return _kept_up(self.vectors.pending) if self.is_told else "good"
 
     @property
     def vector_state(self) -> str:
@@ -88,7 +88,7 @@ class StatusView:
         if self.vectors is None:
             return "unknown"
         if self.vectors.encoder is EncoderState.READY and not self.vectors.failure:
-            return "behind" if self.vectors.pending else "ready"
+            return "behind" if self.vectors.pending and self.is_told else "ready"
         return "loading" if self.vectors.encoder is EncoderState.LOADING else "degraded"
 
 
@@ -108,7 +108,7 @@ async def status_page(request: PageRequest, application: App, access: Asking) ->
         vectors=await status_of_vectors(application),
         is_told=access.is_operator,
         vectors_mode=application.settings.vectors.value,
-        model=application.settings.embedding_model,
+        model=application.vectors.model or application.settings.embedding_model,
         flag=reading,
         flag_meaning=flag_told(reading.state),
     )
