@@ -96,7 +96,7 @@ def bench() -> Iterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="citewell-", dir=memory) as folder:
         opened = Engine(Path(folder) / "index")
         yield Bench(opened)
-        opened.close()
+        opened.release()
 
 
 words = st.sampled_from((*WORDS, "brand", "filler"))
