@@ -132,7 +132,7 @@ class Settings(BaseSettings):
         default=0.25,
         gt=0,
         le=60,
-        description="Seconds from a request's start after which vectors are left out.",
+        description="Seconds from a request's arrival after which vectors are left out.",
     )
     fusion_method: str = Field(
         default="coverage-rrf",
