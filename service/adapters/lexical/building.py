@@ -1,6 +1,5 @@
 """Where a workspace's index comes from: its folder, if that can be trusted, or else the rows."""
 
-import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -105,7 +104,7 @@ class Builder:
         """Close an engine and remove its folder."""
         if engine is not None:
             await self.discard(engine)
-        await on(self.threads.write, lambda: shutil.rmtree(path, ignore_errors=True))
+        await on(self.threads.write, lambda: self.folder.remove(path))
 
     async def discard(self, engine: Engine) -> None:
         """Close an engine that may be broken already."""

@@ -10,8 +10,7 @@ import hashlib
 import os
 import shutil
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -48,27 +47,37 @@ class Checkpoint:
 
 
 class Slot:
-    """A folder that this process alone uses. Raises ConfigurationError when every slot is taken."""
+    """A folder that this process alone uses. Raises ConfigurationError when every slot is taken.
+
+    Who deletes the folder takes the lock away with it, and another process may have the same number by then. So
+    whoever writes asks first. `taken` counts how often a slot was taken: what was made in an earlier one is lost.
+    """
 
     def __init__(self, root: Path) -> None:
+        self._root = root
         self._lock, self.path = _take_slot(root)
+        self.taken = 1
 
     def workspace(self, workspace: Workspace) -> "WorkspaceFolder":
         """The folder of one workspace; any name is a valid folder name."""
-        return WorkspaceFolder(self.path / hashlib.sha256(workspace.encode()).hexdigest()[:32], self.keep)
+        return WorkspaceFolder(self, hashlib.sha256(workspace.encode()).hexdigest()[:32])
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the lock that is held is still the folder's."""
+        return _is_file(self._lock, self.path / "lock")
 
     def keep(self) -> None:
-        """Take the slot again where its folder was deleted. Raises OSError when another process has it by now."""
-        if _is_file(self._lock, self.path / "lock"):
+        """Take a free slot where the one that was had is lost. Raises OSError."""
+        if self.is_own:
             return
-        lock = _open_lock(self.path)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            raise
+            lock, path = _take_slot(self._root)
+        except ConfigurationError as error:
+            raise OSError(str(error)) from error
         self._lock.close()
-        self._lock = lock
+        self._lock, self.path = lock, path
+        self.taken += 1
 
     def release(self) -> None:
         """Let another process have the slot."""
@@ -100,41 +109,66 @@ def _is_file(opened: IO[bytes], path: Path) -> bool:
     """Whether an open file is still the one at a path."""
     try:
         return os.path.samestat(os.fstat(opened.fileno()), path.stat())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 
 @dataclass(slots=True)
 class WorkspaceFolder:
-    """Generations of one workspace's index; the newest complete one is named by its checkpoint.
+    """Generations of one workspace's index; the newest complete one is named by its checkpoint."""
 
-    `keep` makes sure that the folder is still this process's own.
-    """
+    slot: Slot
+    name: str
+    _made_in: dict[Path, int] = field(default_factory=dict)  # which taking of a slot a generation is of
 
-    path: Path
-    keep: Callable[[], None]
+    @property
+    def path(self) -> Path:
+        """Where the generations are."""
+        return self.slot.path / self.name
 
     def current(self) -> Path | None:
-        """The newest generation with a checkpoint."""
+        """The newest generation with a checkpoint. Raises OSError."""
+        self.slot.keep()
         complete = [g for g in self._generations() if (g / _CHECKPOINT).exists()]
-        return complete[-1] if complete else None
+        return self._noted(complete[-1]) if complete else None
 
     def next_generation(self) -> Path:
         """A new, empty folder for a rebuild. Raises OSError."""
-        self.keep()
+        self.slot.keep()
         numbers = [int(g.name[1:]) for g in self._generations()]
         path = self.path / f"g{max(numbers, default=0) + 1:08d}"
         path.mkdir(parents=True)
-        return path
+        return self._noted(path)
 
-    def drop_others(self, keep: Path | None) -> None:
+    def require(self, generation: Path) -> None:
+        """Raises OSError where a generation is not this process's any more."""
+        if not self._has(generation):
+            raise OSError("the index folder was deleted or is another process's by now")
+
+    def remove(self, generation: Path) -> None:
+        """Remove a generation, if it is this process's."""
+        if self._has(generation):
+            shutil.rmtree(generation, ignore_errors=True)
+        self._made_in.pop(generation, None)
+
+    def drop_others(self, keep: Path) -> None:
         """Remove every generation but one."""
-        for generation in self._generations():
-            if generation != keep:
-                shutil.rmtree(generation, ignore_errors=True)
+        if self._has(keep):
+            self._made_in = {keep: self._made_in[keep]}
+            for generation in self._generations():
+                if generation != keep:
+                    shutil.rmtree(generation, ignore_errors=True)
+
+    def _has(self, generation: Path) -> bool:
+        return self.slot.is_own and self._made_in.get(generation) == self.slot.taken
+
+    def _noted(self, generation: Path) -> Path:
+        self._made_in[generation] = self.slot.taken
+        return generation
 
     def save(self, generation: Path, checkpoint: Checkpoint, database_id: str) -> None:
         """Write a checkpoint so that a crash leaves the old one or the new one. Raises OSError."""
+        self.require(generation)
         body = msgspec.msgpack.encode(
             {
                 "version": VERSION,

@@ -141,10 +141,14 @@ class Shard:
                 return
             try:
                 self._current = await self._builder.load()
-            except (DamagedFolder, EngineError) as error:
+            except (DamagedFolder, EngineError, OSError) as error:
                 self.failure = str(error)
                 _log.warning("lexical_index_not_trusted", workspace=self.workspace, reason=self.failure)
             self._has_looked = True
+
+    async def _stay(self, current: Generation) -> None:
+        """Raises OSError where the folder is not this process's any more: nothing may be written there."""
+        await on(self._threads.write, partial(self._folder.require, current.path))
 
     async def advance(self, target: int) -> None:
         """Bring the index to at least `target`, building it first where there is none. Not to be cancelled."""
@@ -152,8 +156,12 @@ class Shard:
         await self._build_if_due()
         async with self._lock:
             if self._current is not None and self._current.applied < target:
-                await self._guarded(self._follower.follow(self._current, target))
+                await self._guarded(self._followed(self._current, target))
         await self._build_if_due()  # where that has cost the index
+
+    async def _followed(self, current: Generation, target: int) -> None:
+        await self._stay(current)
+        await self._follower.follow(current, target)
 
     async def rebuild(self) -> None:
         """Build a new generation from the rows and switch to it; the old one serves meanwhile."""
@@ -181,6 +189,11 @@ class Shard:
 
     async def _upkeep(self, current: Generation) -> None:
         now = time.monotonic()
+        try:
+            await self._stay(current)
+        except OSError as error:  # it answers as long as there is nothing to write
+            self._wanted = str(error)
+            return
         if current.leaving and current.leaving[0][0] <= now:
             await self._guarded(self._purge(current))
         if now - self._saved_at >= self._timing.checkpoint_every:
