@@ -2,11 +2,13 @@
 
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from service.errors import ConfigurationError
+from service.core.rollout import parse_flag
+from service.errors import ConfigurationError, InvalidInput
 from service.ports.flag import FlagHolder
 
 
@@ -211,14 +213,36 @@ class Settings(BaseSettings):
         """The database URL, or SQLite's in the data directory."""
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'citewell.db'}"
 
+    @field_validator("qdrant_url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        """Raises ValueError for what no client could open."""
+        parts = urlsplit(url)
+        if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0):
+            raise ValueError("such an address is http://HOST:PORT or https://HOST:PORT")
+        return url
+
+    @field_validator("hybrid_retrieval")
+    @classmethod
+    def _is_a_flag(cls, text: str) -> str:
+        """Raises ValueError for what would silently be off."""
+        try:
+            parse_flag(text)
+        except InvalidInput as error:
+            raise ValueError(str(error)) from error
+        return text
+
 
 def read_settings() -> Settings:
     """The settings of this process. Raises ConfigurationError naming the variable that is wrong."""
     try:
         return Settings()
     except ValidationError as error:
-        wrong = "; ".join(
-            f"CITEWELL_{'_'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
-            for problem in error.errors()
-        )
+        wrong = "; ".join(_told(problem["loc"], problem["msg"]) for problem in error.errors())
         raise ConfigurationError(wrong) from error
+
+
+def _told(place: tuple[int | str, ...], message: str) -> str:
+    name = "_".join(str(part) for part in place).upper()
+    variable = name if name.startswith("CORPUS_") else f"CITEWELL_{name}"
+    return f"{variable}: {message.removeprefix('Value error, ')}"

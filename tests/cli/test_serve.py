@@ -52,6 +52,21 @@ def test_it_serves_the_shipped_corpora_and_stops_on_ctrl_c(cli: CommandLine) -> 
     assert "Traceback" not in stderr
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"CITEWELL_FLAG_PROVIDER": "file"}, {"CITEWELL_VECTORS": "on", "CITEWELL_QDRANT_URL": "ftp://x"}],
+)
+def test_what_cannot_be_opened_is_told_in_one_line(cli: CommandLine, wrong: dict[str, str]) -> None:
+    """C21: a server whose parts cannot be opened says why in one line, as any command, never that it listens."""
+    process = CommandLine(cli.data_dir, wrong).process("serve", "--port", "0")
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert stdout == ""
+    assert "listens" not in stderr
+    assert "Traceback" not in stderr
+    assert stderr.splitlines()[-1].startswith("error: configuration: ")
+
+
 def test_what_another_process_ingests_is_served_at_once(cli: CommandLine, tmp_path: Path) -> None:
     """C16: a running service shows a file's new version, and never the old one, once `ingest` has ended."""
     note = tmp_path / "note.md"

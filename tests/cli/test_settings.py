@@ -1,6 +1,7 @@
 """`citewell settings show`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +44,38 @@ def test_secrets_of_the_environment_are_masked(cli: CommandLine) -> None:
     page = broken.ok("settings", "show")
     assert "hunter2" not in page
     assert HIDDEN in page
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("CITEWELL_QDRANT_URL", "ftp://qdrant"),
+        ("CITEWELL_QDRANT_URL", "localhost:6333"),
+        ("CITEWELL_QDRANT_URL", "http://localhost:notaport"),
+        ("CITEWELL_QDRANT_URL", "http://:6333"),
+        ("CORPUS_HYBRID_RETRIEVAL", "banana"),
+        ("CITEWELL_PORT", "70000"),
+    ],
+)
+@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("retrieve", "sill"), ("vectors", "status")])
+def test_a_wrong_value_is_told_with_its_variable(
+    cli: CommandLine, variable: str, value: str, command: tuple[str, ...]
+) -> None:
+    """C21: whatever the command, a setting that cannot be meant is one line naming it; nothing is begun."""
+    assert variable in CommandLine(cli.data_dir, {variable: value}).fails(2, "configuration", *command)
+    assert not cli.data_dir.exists()
+
+
+@pytest.mark.parametrize("command", [("retrieve", "sill"), ("keys", "list"), ("serve", "--port", "0")])
+def test_a_folder_that_cannot_be_made(tmp_path: Path, command: tuple[str, ...]) -> None:
+    """C21: a data folder that is a file, or under one, is a wrong setting and no defect."""
+    (tmp_path / "file").write_text("in the way")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert "cannot be made" in CommandLine(place, {}).fails(2, "configuration", *command)
+
+
+def test_a_file_that_is_no_database(cli: CommandLine) -> None:
+    """C21: what is no database is said to be none."""
+    cli.data_dir.mkdir(parents=True)
+    (cli.data_dir / "citewell.db").write_bytes(b"something else entirely, " * 1_000)
+    assert "no database" in cli.fails(5, "store_unavailable", "retrieve", "sill")

@@ -100,7 +100,7 @@ def open_engines(url: URL) -> Engines:
 
 def _sqlite_engines(url: URL) -> Engines:
     if url.database:
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(url.database).parent)
     arguments = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     read = _engine(url, connect_args=arguments, pool_size=POOL_SIZE, max_overflow=0)
     glance = _engine(
@@ -113,6 +113,13 @@ def _sqlite_engines(url: URL) -> Engines:
         event.listen(engine.sync_engine, "begin", _begin_with(begin))
     event.listen(glance.sync_engine, "connect", _prepare_sqlite)
     return Engines(read, glance, feed, write)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"the data folder {folder} cannot be made: {error.strerror}") from error
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -145,10 +152,22 @@ async def begin(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         raise StoreUnavailable("the database does not answer") from error
 
 
+# What trying again does not mend, in SQLite's words and in ours.
+_CAUSES = {
+    "readonly database": "the database cannot be written: its file or its folder is read-only",
+    "unable to open database file": "the database file cannot be opened; its folder is to be there, and writable",
+    "file is not a database": "the database file is no database, or it is damaged",
+    "disk image is malformed": "the database file is damaged",
+}
+
+
 def _translated(error: DBAPIError) -> CitewellError:
     reason = str(error.orig).lower()
     if "disk is full" in reason or "no space left" in reason:
         return StorageFull("the database's disk is full; nothing of this request was stored")
+    for said, cause in _CAUSES.items():
+        if said in reason:
+            return StoreUnavailable(cause)
     if isinstance(error, OperationalError) or error.connection_invalidated:
         return StoreUnavailable("the database does not answer")
     return StoreUnavailable("the database refused the request")

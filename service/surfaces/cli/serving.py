@@ -1,5 +1,6 @@
 """`citewell serve`: HTTP."""
 
+import logging
 import pkgutil
 import socket
 from collections.abc import Callable
@@ -60,7 +61,11 @@ def serve(*, host: str | None, port: int | None, allow_remote: bool, shipped: bo
         tell(_who_may_ask(address, has_keys=has_keys))
 
     server = GracefulServer(app, Watch(tell_ready, app.state.leaving.begin), _bounds(settings))
+    # What a setting or a missing extra refuses is told below, in one line; the server would log its stack.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: "refusal" not in app.state)
     server.run([listening])
+    if "refusal" in app.state:
+        raise app.state.refusal
     if not server.started:
         raise Unavailable("the service could not start")
 

@@ -1,12 +1,13 @@
 """The HTTP application: the routes, and what every request passes through."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from litestar import Litestar
 from litestar.datastructures import State
 
 from service.bootstrap import application
+from service.errors import CitewellError
 from service.settings import Settings, read_settings
 from service.surfaces.http import flag, health, imports, items, retrieval, tags, vocabulary
 from service.surfaces.http.access import authorize
@@ -89,7 +90,14 @@ def app_from_environment() -> Litestar:
 def _opened(settings: Settings, metrics: Metrics) -> Callable[[Litestar], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def opened(app: Litestar) -> AsyncIterator[None]:
-        async with application(settings) as running:
+        async with AsyncExitStack() as stack:
+            try:
+                running = await stack.enter_async_context(application(settings))
+            except CitewellError as error:
+                app.state.refusal = (
+                    error  # for whoever serves: the server itself would tell of it as of a defect
+                )
+                raise
             app.state.application, app.state.readiness = running, Readiness()
             running.shadow.watch(metrics.shadow.observe)
             yield
