@@ -38,6 +38,7 @@ class EncoderWorker:
         self._retry_at: float | None = None
         self._busy_since: float | None = None
         self._closing = False
+        self._said = ""  # why no model was loaded, as it was logged last
         self._thread = threading.Thread(target=self._run, name="encoder", daemon=True)
 
     def start(self) -> None:
@@ -143,11 +144,16 @@ class EncoderWorker:
             fingerprint = encoder.fingerprint
         except Exception as error:  # noqa: BLE001 - the seam where vectors may be absent; the state keeps why
             ours = _as_ours(error, "the model could not be loaded")
-            level = logging.DEBUG if self._closing else logging.WARNING  # imports fail in a process that ends
-            _log.log(level, "encoder not loaded, will be tried again: %s", ours.detail, exc_info=error)
+            # Imports fail in a process that ends; what was said of the try before need not be said again.
+            is_news = not self._closing and ours.detail != self._said
+            level = logging.WARNING if is_news else logging.DEBUG
+            self._said = ours.detail
+            stack = None if isinstance(error, EmbeddingError) and is_news else error
+            _log.log(level, "encoder not loaded, will be tried again: %s", ours.detail, exc_info=stack)
             self._retry_at = time.monotonic() + self._backoff_s(loads)
             self._state = EncoderState(Phase.FAILED, ours.code, ours.detail, loads)
             return None
+        self._said = ""
         _log.info("encoder ready in %.1f s: %s", time.monotonic() - started, fingerprint.id)
         self._state = EncoderState(Phase.READY, loads=loads, fingerprint=fingerprint)
         return encoder

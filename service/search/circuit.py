@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
+import structlog
+
 from service.core.breaker import (
     Breaker,
     after_failed_probe,
@@ -13,6 +15,8 @@ from service.core.breaker import (
     after_timeout,
 )
 from service.search.degradation import ArmDegraded, Reason
+
+_log = structlog.get_logger(__name__)
 
 Probe = Callable[[], Awaitable[object]]
 PROBER = "vector-arm-prober"  # the name of the task that asks in nobody's place
@@ -56,6 +60,8 @@ class Circuit:
             self._reason = reason
             self.breaker = count(self.breaker, time.monotonic())
             self._probe = probe
+            if self.breaker.is_open:
+                _log.warning("vector_circuit_opened", reason=reason.value)
         if self.breaker.is_open:
             self._look_after()
 
@@ -83,9 +89,11 @@ class Circuit:
             except ArmDegraded as degraded:
                 self._reason = degraded.reason
                 self.breaker = after_failed_probe(self.breaker, time.monotonic())
-            except Exception:  # noqa: BLE001 - where the arm degrades: a defect in a probe must not keep it shut
+            except Exception as error:  # noqa: BLE001 - where the arm degrades: a defect must not keep it shut
+                _log.error("vector_probe_failed", reason=self._reason.value, exc_info=error)
                 self.breaker = after_failed_probe(self.breaker, time.monotonic())
             else:
                 self._closed_at = time.monotonic()
                 self.breaker = after_good_probe(self.breaker, self._closed_at)
+                _log.info("vector_circuit_closed", reason=self._reason.value)
                 return
