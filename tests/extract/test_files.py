@@ -118,6 +118,20 @@ def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     assert ("b.md", SkipReason.MISSING) in found(tmp_path)[1]
 
 
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    """C21: what lies outside of the folder that was asked for is not read, whatever a link in it says."""
+    made(tmp_path, "outside/secret.md", "outside/more/b.md", "asked/own.md")
+    (tmp_path / "asked" / "file.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (tmp_path / "asked" / "folder").symlink_to(tmp_path / "outside" / "more")
+    (tmp_path / "asked" / "inside.md").symlink_to(tmp_path / "asked" / "own.md")
+    files, skipped = found(tmp_path / "asked")
+    assert files == ["inside.md", "own.md"]
+    assert skipped == [("file.md", SkipReason.LEADS_OUT), ("folder", SkipReason.LEADS_OUT)]
+    assert found(tmp_path / "asked" / "file.md")[0] == ["file.md"]
+    (tmp_path / "linked").symlink_to(tmp_path / "asked")
+    assert found(tmp_path / "linked")[0] == ["inside.md", "own.md"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="named pipes and byte names are POSIX")
 def test_odd_entries_do_not_hang_or_fail(tmp_path: Path) -> None:
     """C21: a named pipe is never opened; a name that is no UTF-8 is reported as a fault."""

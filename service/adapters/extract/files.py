@@ -32,6 +32,7 @@ class SkipReason(StrEnum):
     UNKNOWN_ENDING = "unknown_ending"
     NOT_A_FILE = "not_a_file"
     ALREADY_READ = "already_read"
+    LEADS_OUT = "leads_out"
     NAME_NOT_UTF8 = "name_not_utf8"
     MISSING = "missing"
     UNREADABLE = "unreadable"
@@ -95,8 +96,8 @@ def discover(
     """The source files at and under `paths`: in the order given, below a directory by name.
 
     `report` hears of every path passed over, as it is met; the walk goes on after it returns. Hidden names
-    are passed over inside directories only. Links are followed, but no directory is read twice, so a loop
-    of links ends.
+    are passed over inside directories only. Links inside a directory are followed where they stay inside it: what
+    lies elsewhere was not asked for. No directory is read twice, so a loop of links ends.
     """
     walk = _Walk(report)
     for path in paths:
@@ -112,7 +113,7 @@ class _Walk:
         waiting = [root]  # a stack, last first: a tree may be deeper than Python's
         while waiting:
             path = waiting.pop()
-            found = self._looked_at(path, named=path is root)
+            found = SkipReason.LEADS_OUT if _leads_out(path, root) else self._looked_at(path, root)
             if isinstance(found, SourceFile):
                 yield found
             elif isinstance(found, SkipReason):
@@ -120,9 +121,9 @@ class _Walk:
             else:
                 waiting.extend(reversed(found))
 
-    def _looked_at(self, path: Path, *, named: bool) -> SourceFile | SkipReason | list[Path]:
+    def _looked_at(self, path: Path, root: Path) -> SourceFile | SkipReason | list[Path]:
         """The source file, or why there is none, or what a directory holds."""
-        if path.name.startswith(".") and not named:
+        if path.name.startswith(".") and path is not root:
             return SkipReason.HIDDEN
         try:
             status = path.stat()
@@ -141,6 +142,18 @@ class _Walk:
             return SkipReason.ALREADY_READ
         self._read.add(identity)
         return sorted(directory.iterdir())
+
+
+def _leads_out(path: Path, root: Path) -> bool:
+    """Whether a link inside the root leads to what is outside of it; one that leads nowhere does not."""
+    try:
+        return path is not root and path.is_symlink() and not _is_below(path.resolve(strict=True), root)
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a loop of links
+        return False
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    return path.is_relative_to(root.resolve())
 
 
 def _as_source(path: Path) -> SourceFile | SkipReason:

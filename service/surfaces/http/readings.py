@@ -1,6 +1,7 @@
 """What the parts say of themselves, gathered for health checks and for Prometheus, in bounded time."""
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from service.bootstrap import Application
@@ -16,14 +17,14 @@ VECTOR_PATIENCE_S: Final = 1.25  # for the vector store, within that: its silenc
 async def read_parts(application: Application, queue: QueueReading | None) -> Readings:
     """Every part as it is now. Never raises: what does not answer in time is unknown."""
     status = await status_of_vectors(application)
-    parts = application.vectors
+    parts, lags = application.vectors, await _lags(application)
     return Readings(
         indexes=[
             IndexReading(
                 workspace=shard.workspace,
                 documents=shard.documents,
                 rebuilds=shard.rebuilds,
-                lag=await behind(application, shard.workspace, shard.applied),
+                lag=lags.get(shard.workspace),
             )
             for shard in application.lexical.status().values()
         ],
@@ -54,6 +55,17 @@ async def status_of_vectors(application: Application) -> VectorStatus | None:
             )
     except (Unavailable, TimeoutError):
         return None
+
+
+async def _lags(application: Application) -> dict[Workspace, int]:
+    """How far the open indexes are behind, as many as the store tells of in time."""
+    lags: dict[Workspace, int] = {}
+    with suppress(Unavailable, TimeoutError):
+        async with asyncio.timeout(PATIENCE_S):
+            for shard in application.lexical.status().values():
+                if shard.applied is not None:
+                    lags[shard.workspace] = await application.store.behind(shard.workspace, shard.applied)
+    return lags
 
 
 async def behind(application: Application, workspace: Workspace, applied: int | None) -> int | None:
