@@ -29,7 +29,7 @@ from service.ports.documents import (
     ReadDocument,
 )
 
-EXTRACTION_RULES = 1  # raise whenever the same bytes may give other passages
+EXTRACTION_RULES = 2  # raise whenever the same bytes may give other passages
 
 
 class ExtractedDocuments:

@@ -299,3 +299,11 @@ def test_a_document_over_its_bytes_is_refused() -> None:
     """TooLarge: the size is checked before anything else."""
     with pytest.raises(TooLarge, match="11 bytes"):
         extract(b"hello world", Format.MARKDOWN, ExtractLimits(text_bytes=10))
+
+
+def test_a_headline_that_is_not_the_title_is_not_lost() -> None:
+    """C2: where the front matter states another title, the words of the headline are found in a block."""
+    document = markdown("---\ntitle: Foo manual\n---\n# Uniqhone heading\n\nText")
+    assert "Uniqhone heading" in block_texts(document)
+    same = markdown("---\ntitle: Foo  Manual\n---\n# Foo manual\n\nText")
+    assert block_texts(same) == ["Text"]

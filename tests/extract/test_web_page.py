@@ -232,3 +232,9 @@ def test_too_many_blocks_are_refused() -> None:
 def test_only_a_web_address_is_a_canonical_url(url: str) -> None:
     """The metadata holds no relative, script, broken or endless address."""
     assert dict(web_page(f'<link rel="canonical" href="{url}"><p>x').metadata) == {}
+
+
+@pytest.mark.parametrize("inside", ["<div><p>end", "<p>end</p>", "<ul><li>end</ul>"])
+def test_a_headline_that_holds_the_page(inside: str) -> None:
+    """C2: a page inside a first headline that is never closed is not a title without a page."""
+    assert "end" in all_words(web_page(f"<html><body><h1>{inside}"))

@@ -89,6 +89,9 @@ class OutlineBuilder:
         self._close(1)
         if not self._blocks:
             raise EmptyDocument("The document holds no text.")
+        stated = metadata.get("title")
+        if self._title and isinstance(stated, str) and stated.strip() and not _same(stated, self._title):
+            self._blocks.insert(0, Block(None, self._title))  # the stated title wins, and no word is lost
         fallback = _shortened(" ".join(clean(fallback_title or "").split()), MAX_TITLE_CHARS)
         return ExtractedDocument(self._title or fallback or None, metadata, tuple(self._blocks))
 
@@ -108,6 +111,10 @@ class OutlineBuilder:
         if len(path) > MAX_PATH_CHARS:
             path = PATH_SEPARATOR.join(_shortened(heading.text, room) for heading in self._open)
         return path
+
+
+def _same(left: str, right: str) -> bool:
+    return left.casefold().split() == right.casefold().split()
 
 
 def _shortened(text: str, length: int) -> str:

@@ -26,7 +26,8 @@ def extract_web_page(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
     """Blocks of the page's main content: its one `<main>`, else the body.
 
     Scripts, styles, hidden text, navigation, asides, forms, page headers and footers are dropped, unless
-    nothing else holds text. A first `<h1>` is the title, else `og:title`, `<title>` or any `<h1>`.
+    nothing else holds text. A first `<h1>` is the title, else `og:title`, `<title>` or any `<h1>`; one that was
+    never closed and so holds the whole page is a heading like any other.
 
     Raises:
         UnreadableDocument, EmptyDocument, TooLarge, InvalidText: see `extract`.
@@ -37,8 +38,11 @@ def extract_web_page(data: bytes, limits: ExtractLimits) -> ExtractedDocument:
         raise EmptyDocument("The page holds no text.")
     metadata = _metadata(root)
     base = metadata.get("canonical_url")
-    for content, parts in _readings(root):
-        outline = OutlineBuilder(limits.blocks)
+    readings = [(reading, True) for reading in _readings(root)]
+    if root.xpath("boolean(body//h1//*[self::div or self::p or self::table or self::ul or self::section])"):
+        readings += [(reading, False) for reading, _ in readings]
+    for (content, parts), first_h1_is_title in readings:
+        outline = OutlineBuilder(limits.blocks, first_h1_is_title=first_h1_is_title)
         PageWalk(outline, parts, base if isinstance(base, str) else None).read(content)
         if not outline.is_empty:
             return outline.document(metadata, _page_title(root))
