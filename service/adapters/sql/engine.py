@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import event, make_url
+from sqlalchemy import Dialect, event, make_url
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -43,7 +43,7 @@ class Engines:
     def __post_init__(self) -> None:
         """Note every connection while it is open."""
         for engine in self._all():
-            event.listen(engine.sync_engine, "connect", self._note_opened)
+            event.listen(engine.sync_engine, "do_connect", self._connect)
             event.listen(engine.sync_engine, "close", self._note_closed)
 
     async def close(self) -> None:
@@ -57,8 +57,13 @@ class Engines:
     def _all(self) -> tuple[AsyncEngine, ...]:
         return self.read, self.glance, self.feed, self.write
 
-    def _note_opened(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    def _connect(
+        self, dialect: Dialect, _: ConnectionPoolEntry, places: list[object], named: dict[str, object]
+    ) -> DBAPIConnection:
+        """Known from the first, also where its preparation is given up."""
+        connection = dialect.connect(*places, **named)
         self.opened.add(connection)
+        return connection
 
     def _note_closed(self, connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         self.opened.discard(connection)
