@@ -53,7 +53,7 @@ def trace(*, item_id: str, workspace: str | None, as_json: bool) -> None:
 @workspace_option
 @json_option
 def retire(*, item_id: str, workspace: str | None, as_json: bool) -> None:
-    """Take a document out of retrieval for good."""
+    """Take a document out of retrieval for good; other content of its source would be a new one."""
     settings = read_settings()
     changed = run(_retired(settings, workspace_of(settings, workspace), item_id))
     if as_json:
