@@ -1,10 +1,9 @@
 """A breaker with a prober of its own: while it is open callers are refused at once, and none pays for a look."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
-
-import structlog
 
 from service.core.breaker import (
     Breaker,
@@ -16,7 +15,7 @@ from service.core.breaker import (
 )
 from service.search.degradation import ArmDegraded, Reason
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 Probe = Callable[[], Awaitable[object]]
 PROBER = "vector-arm-prober"  # the name of the task that asks in nobody's place
@@ -61,7 +60,7 @@ class Circuit:
             self.breaker = count(self.breaker, time.monotonic())
             self._probe = probe
             if self.breaker.is_open:
-                _log.warning("vector_circuit_opened", reason=reason.value)
+                _log.warning("vector circuit opened: %s", reason.value)
         if self.breaker.is_open:
             self._look_after()
 
@@ -90,10 +89,10 @@ class Circuit:
                 self._reason = degraded.reason
                 self.breaker = after_failed_probe(self.breaker, time.monotonic())
             except Exception as error:  # noqa: BLE001 - where the arm degrades: a defect must not keep it shut
-                _log.error("vector_probe_failed", reason=self._reason.value, exc_info=error)
+                _log.error("vector probe failed: %s", self._reason.value, exc_info=error)
                 self.breaker = after_failed_probe(self.breaker, time.monotonic())
             else:
                 self._closed_at = time.monotonic()
                 self.breaker = after_good_probe(self.breaker, self._closed_at)
-                _log.info("vector_circuit_closed", reason=self._reason.value)
+                _log.warning("vector circuit closed: %s", self._reason.value)
                 return
