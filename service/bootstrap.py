@@ -11,7 +11,7 @@ from service.adapters.extract import ExtractLimits
 from service.adapters.flags.evaluated import OpenFeatureFlag
 from service.adapters.flags.opening import open_flag
 from service.adapters.flags.report_file import read_report
-from service.adapters.flags.settings import PATIENT, FlagSettings, FlagTiming
+from service.adapters.flags.settings import PATIENT, PROMPT, FlagSettings, FlagTiming
 from service.adapters.flags.sweep import SqlFlagSweep
 from service.adapters.lexical.index import LexicalSettings, TantivyLexicalIndex
 from service.adapters.lexical.shard import ShardTiming
@@ -105,7 +105,7 @@ async def keyring(settings: Settings) -> AsyncIterator[KeyControl]:
 
 
 @asynccontextmanager
-async def application(settings: Settings) -> AsyncIterator[Application]:
+async def application(settings: Settings, flag_timing: FlagTiming = PROMPT) -> AsyncIterator[Application]:
     """Everything a surface needs, opened in order and closed in reverse. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
         tracing = _open_tracing(settings)
@@ -123,7 +123,7 @@ async def application(settings: Settings) -> AsyncIterator[Application]:
         lexical = TantivyLexicalIndex(store, store, lexical_settings)
         stack.push_async_callback(lexical.close)
         await lexical.start()
-        flag = _open_flag(settings, store, FlagTiming())
+        flag = _open_flag(settings, store, flag_timing)
         stack.push_async_callback(flag.close)
         vectors = await stack.enter_async_context(vector_parts(settings, store.engines, tracing.tracer))
         fusion = fusion_settings(settings)

@@ -33,5 +33,8 @@ def parse_drill(text: str) -> Drill:
         return Drill(DrillKind(word))
     match = _SLOW.fullmatch(word)
     if match is None or int(match.group(1)) > MAX_DELAY_S * 1_000:
-        raise InvalidInput("force_arm is off, error or slow:300ms (at most 60 seconds)", field="force_arm")
+        raise InvalidInput(
+            f"force_arm is off, error or slow:300ms: whole milliseconds, at most {MAX_DELAY_S * 1_000:.0f}",
+            field="force_arm",
+        )
     return Drill(DrillKind.SLOW, int(match.group(1)) / 1_000)

@@ -54,10 +54,26 @@ def test_it_serves_the_shipped_corpora_and_stops_on_ctrl_c(cli: CommandLine) -> 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"CITEWELL_FLAG_PROVIDER": "file"}, {"CITEWELL_VECTORS": "on", "CITEWELL_QDRANT_URL": "ftp://x"}],
+    [
+        {"CITEWELL_FLAG_PROVIDER": "file"},
+        {"CITEWELL_VECTORS": "on", "CITEWELL_QDRANT_URL": "ftp://x"},
+        {"CITEWELL_OTEL_ENDPOINT": "collector:4318"},
+        {"CITEWELL_OTEL_ENDPOINT": "http://127.0.0.1:4318", "PYTHONPATH": "without"},
+    ],
 )
-def test_what_cannot_be_opened_is_told_in_one_line(cli: CommandLine, wrong: dict[str, str]) -> None:
-    """C21: a server whose parts cannot be opened says why in one line, as any command, never that it listens."""
+def test_what_cannot_be_opened_is_told_in_one_line(
+    cli: CommandLine, tmp_path: Path, wrong: dict[str, str]
+) -> None:
+    """C21: a server whose parts cannot be opened says why in one line, as any command, never that it listens.
+
+    The last of them is an extra that is not installed.
+    """
+    if "PYTHONPATH" in wrong:
+        (tmp_path / "without" / "opentelemetry").mkdir(parents=True)
+        (tmp_path / "without" / "opentelemetry" / "__init__.py").write_text(
+            "raise ImportError('not installed')"
+        )
+        wrong = {**wrong, "PYTHONPATH": str(tmp_path / "without")}
     process = CommandLine(cli.data_dir, wrong).process("serve", "--port", "0")
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 2

@@ -1,6 +1,7 @@
 """`citewell settings show`."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from service.settings import Settings
 from service.surfaces.cli.configuration import HIDDEN, shown_value, variable
 from tests.cli.commands import CommandLine
+from tests.faults.tmpfs import small_disk
 
 
 def test_every_setting_is_shown_with_its_variable_and_purpose(cli: CommandLine) -> None:
@@ -71,11 +73,35 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, command: tuple[str, ...]) 
     """C21: a data folder that is a file, or under one, is a wrong setting and no defect."""
     (tmp_path / "file").write_text("in the way")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        assert "cannot be made" in CommandLine(place, {}).fails(2, "configuration", *command)
+        line = CommandLine(place, {}).fails(2, "configuration", *command)
+        assert "cannot be made" in line
+        assert "CITEWELL_DATA_DIR" in line
 
 
-def test_a_file_that_is_no_database(cli: CommandLine) -> None:
-    """C21: what is no database is said to be none."""
+@pytest.mark.parametrize("command", [("retrieve", "sill"), ("keys", "list"), ("serve", "--port", "0")])
+def test_a_file_that_is_no_database(cli: CommandLine, command: tuple[str, ...]) -> None:
+    """C21: what is no database is said to be none, with its place; nobody is told to try again."""
     cli.data_dir.mkdir(parents=True)
     (cli.data_dir / "citewell.db").write_bytes(b"something else entirely, " * 1_000)
-    assert "no database" in cli.fails(5, "store_unavailable", "retrieve", "sill")
+    line = cli.fails(2, "configuration", *command)
+    assert "no database" in line
+    assert str(cli.data_dir / "citewell.db") in line
+
+
+def test_a_read_only_folder(tmp_path: Path) -> None:
+    """C21: a database that cannot be written is told with its place; nobody is told to try again."""
+    with small_disk(tmp_path / "disk", 16) as disk:
+        cli = CommandLine(disk.folder / "data")
+        cli.ok("keys", "list")
+        disk.protect()
+        for command in (("retrieve", "sill"), ("keys", "list"), ("export", "-"), ("serve", "--port", "0")):
+            line = cli.fails(2, "configuration", *command)
+            assert "writable" in line
+            assert str(cli.data_dir) in line
+
+
+def test_a_driver_that_is_not_installed(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C21: a database whose driver is an extra says how to install it."""
+    monkeypatch.setitem(sys.modules, "asyncpg", None)
+    elsewhere = CommandLine(cli.data_dir, {"CITEWELL_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"})
+    assert "citewell[postgres]" in elsewhere.fails(2, "configuration", "keys", "list")

@@ -1,10 +1,14 @@
 """`citewell vectors`, over Qdrant Edge in the data directory and hashed words for models."""
 
 import asyncio
+import fcntl
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,12 +17,18 @@ from pathlib import Path
 
 import pytest
 
+from embeddings.encoder import Encoder
+from embeddings.encoder_settings import EncoderSettings
+from embeddings.errors import UnsuitableModel
+from service.adapters.flags.settings import PROMPT
 from service.adapters.sql.engine import database_url, open_engines
 from service.adapters.sql.ledger import SqlVectorLedger
+from service.adapters.sql.rollout import SqlFlagLedger
 from service.bootstrap import application, open_store
 from service.ingest.vectors import lease_name
-from service.model import DEFAULT_WORKSPACE, ItemId
+from service.model import DEFAULT_WORKSPACE, ItemId, Workspace
 from service.ports.embedding import CollectionRole, KnownCollection
+from service.ports.flag import FlagRows
 from service.ports.vectors import PointKey, collection_name, point_id
 from service.settings import Settings
 from service.vector_parts import open_index
@@ -144,8 +154,172 @@ def test_reconcile(words: CommandLine) -> None:
             "orphans": 0,
             "repaired": False,
         }
-    assert "repaired: 1 missing, 0 orphans" in words.ok("vectors", "reconcile")
+    assert "repaired: 1 passage missing, 0 orphan points" in words.ok("vectors", "reconcile")
     assert words.json("vectors", "reconcile", "--check")["missing"] == 0
+    assert "3 passages, 3 points: long passages have several" in words.ok("vectors", "reconcile", "--check")
+
+
+def test_a_check_needs_no_model(words: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C24: --check compares what serves, whether or not its model can be had; without vectors it says so."""
+    assert "no vectors yet" in words.fails(NOT_FOUND, "not_found", "vectors", "reconcile", "--check")
+    words.ok("vectors", "sync")
+    lose(words, "door")
+
+    def loaded(_: object) -> None:
+        raise AssertionError("nobody needs the model")
+
+    monkeypatch.setattr("embeddings.encoder_service.load_encoder", loaded)
+    assert words.json("vectors", "reconcile", "--check")["missing"] == 1
+
+
+@pytest.mark.parametrize("command", [("sync",), ("reconcile",), ("reconcile", "--check")])
+def test_a_store_that_is_not_there(words: CommandLine, command: tuple[str, ...]) -> None:
+    """U22: a vector store that is down, or another process's, is what may succeed later, and no wrong command."""
+    words.ok("vectors", "sync")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    down = {**words.environment, "CITEWELL_QDRANT_URL": f"http://127.0.0.1:{port}"}
+    CommandLine(words.data_dir, down).fails(UNAVAILABLE, "vector_store_unavailable", "vectors", *command)
+    with held_store(words):
+        line = words.fails(UNAVAILABLE, "vector_store_unavailable", "vectors", *command)
+        assert "another process" in line
+
+
+def test_status_beside_the_process_that_holds_the_store(words: CommandLine) -> None:
+    """U19: what cannot be known beside a running service is told with where it can be read."""
+    words.ok("vectors", "sync")
+    with held_store(words):
+        result = words.run("vectors", "status")
+    assert result.exit_code == 0
+    assert "unknown points, 0 changes pending" in result.stdout
+    assert "/status" in result.stderr
+
+
+@contextmanager
+def held_store(cli: CommandLine) -> Iterator[None]:
+    """Somebody else has the folder of the vectors, as a running service has."""
+    with (cli.data_dir / "vectors" / "lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def on_for_all(words: CommandLine) -> CommandLine:
+    """The same command line with vectors and the flag on."""
+    words.ok("flag", "set", "on", "--force", "--reason", "a test")
+    return CommandLine(words.data_dir, {**words.environment, "CITEWELL_VECTORS": "on"})
+
+
+def vector_arm(cli: CommandLine, *arguments: str) -> tuple[str, str]:
+    """What became of the vector arm in a retrieval, and what was told beside the answer."""
+    result = cli.run("retrieve", "sill", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)["arms"]["vector"]["reason"], result.stderr
+
+
+def test_a_retrieval_waits_for_the_model(words: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U13: one question from a terminal has its vectors: it waits until the model is there, and says so."""
+    words.ok("vectors", "sync")
+    asking = on_for_all(words)
+    open_now = threading.Event()
+
+    def slowly(settings: EncoderSettings) -> Encoder:
+        assert open_now.wait(PATIENCE_S)
+        return load_words(settings)
+
+    def told(text: str) -> None:
+        waited.append(text)
+        open_now.set()  # not before the answer without vectors was there
+
+    waited: list[str] = []
+    monkeypatch.setattr("embeddings.encoder_service.load_encoder", slowly)
+    monkeypatch.setattr("service.surfaces.cli.asking.tell", told)
+    assert vector_arm(asking)[0] == "ran"
+    assert waited == ["loading the model one…"]
+
+
+@pytest.mark.model
+def test_a_retrieval_with_a_real_model(cli: CommandLine, tmp_path: Path) -> None:
+    """U13: a process of its own, with a model of its own to load, asks flag, model and store, and uses vectors."""
+    for name, text in (("rain", "Rain water leaves through weep holes."), ("key", "A lost key is replaced.")):
+        (tmp_path / f"{name}.txt").write_text(text)
+        cli.ok("ingest", str(tmp_path / f"{name}.txt"))
+    asking = on_for_all(CommandLine(cli.data_dir, {"CITEWELL_EMBEDDING_MODEL": "minilm"}))
+    asking.ok("vectors", "sync")
+    stdout, stderr = asking.process("retrieve", "drainage", "--json").communicate(timeout=PATIENCE_S)
+    answer = json.loads(stdout)
+    assert answer["arms"]["vector"] == {"state": "ran", "reason": "ran"}
+    assert "weep holes" in answer["results"][0]["text"]
+    assert "Traceback" not in stderr
+
+
+def test_a_retrieval_waits_for_the_flag(words: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E12: a question from a terminal waits for a slow holder of the flag, which a service would count as off."""
+    rows = SqlFlagLedger.rows
+
+    async def slowly(ledger: SqlFlagLedger, workspace: Workspace) -> FlagRows:
+        await asyncio.sleep(4 * PROMPT.first_patience)
+        return await rows(ledger, workspace)
+
+    words.ok("vectors", "sync")
+    asking = on_for_all(words)
+    monkeypatch.setattr(SqlFlagLedger, "rows", slowly)
+    assert vector_arm(asking)[0] == "ran"
+
+
+def test_a_retrieval_says_why_it_has_no_vectors(words: CommandLine) -> None:
+    """U13: whatever keeps vectors away from a terminal is told in a line of its own beside the answer."""
+    words.ok("vectors", "sync")
+    asking = on_for_all(words)
+    assert vector_arm(asking)[0] == "ran"
+    reason, told = vector_arm(words)
+    assert reason == "no_model"
+    assert "CITEWELL_VECTORS is off here" in told
+    with held_store(words):
+        reason, told = vector_arm(asking)
+    assert reason == "store_unavailable"
+    assert "ask the service" in told
+
+
+def test_a_retrieval_whose_model_cannot_be_had(words: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U13: a model that cannot be loaded ends the wait, and is named."""
+
+    def missing(_: object) -> Encoder:
+        raise UnsuitableModel("nowhere to be found")
+
+    words.ok("vectors", "sync")
+    asking = on_for_all(words)
+    monkeypatch.setattr("embeddings.encoder_service.load_encoder", missing)
+    reason, told = vector_arm(asking)
+    assert reason == "no_model"
+    assert "the model one cannot be loaded: nowhere to be found" in told
+    assert "Traceback" not in told
+
+
+def test_a_retrieval_whose_model_takes_too_long(words: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """U13: the wait for a model has an end, and then the answer is the lexical one."""
+    open_now = threading.Event()
+
+    def slowly(settings: EncoderSettings) -> Encoder:
+        open_now.wait(PATIENCE_S)
+        return load_words(settings)
+
+    words.ok("vectors", "sync")
+    asking = on_for_all(words)
+    monkeypatch.setattr("embeddings.encoder_service.load_encoder", slowly)
+    monkeypatch.setattr("service.surfaces.cli.asking.MODEL_PATIENCE_S", 0.1)
+    threading.Timer(2.0, open_now.set).start()  # or the command would not end
+    reason, told = vector_arm(asking)
+    assert reason == "model_loading"
+    assert "answered without vectors: the model one is not loaded" in told
+
+
+def test_a_drill_without_an_arm(words: CommandLine) -> None:
+    """E14: a drill that needs an arm says that there is none; with one it shows the time that was up."""
+    reason, told = vector_arm(words, "--force-arm", "slow:300ms")
+    assert reason == "no_model"
+    assert "there is no vector arm to be slow in this drill: CITEWELL_VECTORS is off here" in told
+    words.ok("vectors", "sync")
+    assert vector_arm(on_for_all(words), "--force-arm", "slow:60000ms")[0] == "store_timeout"
 
 
 @pytest.mark.parametrize("command", WRITING)
@@ -234,7 +408,7 @@ def test_drop(words: CommandLine) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("sync",), ("rebuild",), ("reconcile",), ("reconcile", "--check"), ("migrate", "--model", "x")],
+    [("sync",), ("rebuild",), ("reconcile",), ("migrate", "--model", "x")],
 )
 def test_a_model_that_cannot_be_had(cli: CommandLine, command: tuple[str, ...]) -> None:
     """E16: without the model a command ends with its name and the reason, as what may succeed later."""
@@ -314,6 +488,10 @@ def test_two_workers_take_turns(words: CommandLine) -> None:
             add(words, "later")
             until(lambda: pending(words) == 0)
             assert ended(second) == 0
+            assert second.stderr is not None
+            said = second.stderr.read()
+            standing_by = said.index("standing by: another worker follows the change log\n")
+            assert standing_by < said.index("following the change log\n", standing_by + 50)
     assert duties(words) == []
     assert points(words) == 4
 

@@ -556,12 +556,19 @@ async def test_many_callers_who_come_and_go() -> None:
 
 
 async def test_failed_loads_are_logged_with_their_cause(caplog: pytest.LogCaptureFixture) -> None:
-    """An operator finds the reason of a failed load in the log."""
+    """An operator finds each reason of failed loads once in the log; a stack only where nobody expected it."""
+    reasons = iter((HubUnreachable("the hub does not answer"),) * 3 + (RuntimeError("odd"),) * 2)
 
     def load() -> Encoder:
-        raise HubUnreachable("the hub does not answer")
+        for reason in reasons:
+            raise reason
+        return HashEncoder()
 
     with caplog.at_level(logging.WARNING, "embeddings"):
-        async with serving(load, PATIENT, ready=False) as service:
-            await until(lambda: phase_of(service) is Phase.FAILED)
-    assert "the hub does not answer" in caplog.text
+        async with serving(load, LIMITS, ready=False) as service:
+            await service.wait_ready(30)
+    expected, odd = caplog.records
+    assert "the hub does not answer" in expected.getMessage()
+    assert not expected.exc_info
+    assert "could not be loaded" in odd.getMessage()
+    assert odd.exc_info

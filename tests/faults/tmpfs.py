@@ -26,6 +26,10 @@ class SmallDisk:
                 except OSError:
                     continue
 
+    def protect(self) -> None:
+        """From now on nothing can be written."""
+        subprocess.run(["mount", "-o", "remount,ro", str(self.folder)], check=True)
+
     def free(self) -> None:
         """Give the space back."""
         (self.folder / "ballast").unlink()

@@ -100,7 +100,7 @@ async def test_parts_that_do_not_open(sqlite_settings: Settings, monkeypatch: py
 
 
 def test_parts_that_do_not_open_under_the_command(tmp_path: Path) -> None:
-    """U22: `serve` ends with a status of its own when the parts do not open, though it had begun to listen."""
+    """U22: `serve` says in one line why its parts do not open, though it had begun to listen."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "lexical").write_text("in the way")
     process = CommandLine(tmp_path / "data").process("serve", "--port", "0")
@@ -108,8 +108,9 @@ def test_parts_that_do_not_open_under_the_command(tmp_path: Path) -> None:
         _, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == exit_codes.UNAVAILABLE
-    assert "error: unavailable: the service could not start" in stderr
+    assert process.returncode == exit_codes.USAGE
+    assert "Traceback" not in stderr
+    assert stderr.splitlines()[-1] == "error: configuration: the lexical index folder cannot be written"
 
 
 def test_it_says_that_it_listens_when_it_answers(tmp_path: Path) -> None:

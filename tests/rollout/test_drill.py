@@ -39,8 +39,8 @@ def test_drills_are_read(text: str, drill: Drill) -> None:
     "text", ["", "on", "slow", "slow:ms", "slow:-1ms", "slow:60001ms", "slow:3s", "off,error"]
 )
 def test_everything_else_is_no_drill(text: str) -> None:
-    """E14: what is no drill is refused, and none keeps a request longer than a minute."""
-    with pytest.raises(InvalidInput):
+    """E14: what is no drill is refused with the unit that a drill has; none is longer than a minute."""
+    with pytest.raises(InvalidInput, match="whole milliseconds, at most 60000"):
         parse_drill(text)
 
 

@@ -22,6 +22,7 @@ class FlagTiming:
     give_up: float = 5.0
 
 
+PROMPT = FlagTiming()  # of a service
 PATIENT = FlagTiming(fresh=0.0, first_patience=10.0, patience=10.0)  # a command has nobody else to serve
 
 

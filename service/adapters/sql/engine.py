@@ -25,6 +25,7 @@ POOL_SIZE = 8
 GLANCE_POOL_SIZE = 4  # single statements are over at once; a transaction never holds one of these
 FEED_POOL_SIZE = 2  # readers wait for the index with a connection in hand; the index must not wait for theirs
 SQLITE_CACHE_KIB = 16_384  # page cache of one connection
+WHERE = "CITEWELL_DATA_DIR or CITEWELL_DATABASE_URL"  # the settings that say where an SQLite database is
 
 # A logged error shows its statement, never the queries and texts that were its parameters.
 _engine = partial(create_async_engine, hide_parameters=True)
@@ -69,25 +70,40 @@ class Engines:
         self.opened.discard(connection)
 
 
+class UnusableDatabase(StoreUnavailable):
+    """The file or the folder of the database is not what it has to be: trying again does not mend it."""
+
+
 def database_url(text: str) -> URL:
     """A URL with the async driver of its database. Raises ConfigurationError for any other database."""
     try:
         url = make_url(text)
     except Exception as error:
-        raise ConfigurationError("the database URL cannot be read") from error
+        raise ConfigurationError("CITEWELL_DATABASE_URL: this is no URL of a database") from error
     match url.get_backend_name():
         case "sqlite":
             return url.set(drivername="sqlite+aiosqlite")
         case "postgresql":
             return url.set(drivername="postgresql+asyncpg")
         case other:
-            raise ConfigurationError(f"databases of the kind {other!r} are not supported")
+            raise ConfigurationError(
+                f"CITEWELL_DATABASE_URL: databases of the kind {other!r} are not supported"
+            )
 
 
 def open_engines(url: URL) -> Engines:
-    """Engines for a database. Nothing connects yet."""
+    """Engines for a database. Nothing connects yet. Raises ConfigurationError."""
     if url.get_backend_name() == "sqlite":
         return _sqlite_engines(url)
+    try:
+        return _postgres_engines(url)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "CITEWELL_DATABASE_URL names PostgreSQL and its driver is missing: pip install 'citewell[postgres]'"
+        ) from error
+
+
+def _postgres_engines(url: URL) -> Engines:
     read = _engine(
         url,
         isolation_level="REPEATABLE READ",
@@ -124,7 +140,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(f"the data folder {folder} cannot be made: {error.strerror}") from error
+        raise ConfigurationError(
+            f"{WHERE}: the folder {folder} is not there and cannot be made ({error.strerror})"
+        ) from error
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -160,9 +178,9 @@ async def begin(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
 # What trying again does not mend, in SQLite's words and in ours.
 _CAUSES = {
     "readonly database": "the database cannot be written: its file or its folder is read-only",
-    "unable to open database file": "the database file cannot be opened; its folder is to be there, and writable",
-    "file is not a database": "the database file is no database, or it is damaged",
-    "disk image is malformed": "the database file is damaged",
+    "unable to open database file": "the database cannot be opened: its file and its folder have to be writable",
+    "file is not a database": "the database file is no database, or it is damaged: put a backup in its place",
+    "disk image is malformed": "the database file is damaged: put a backup in its place",
 }
 
 
@@ -172,7 +190,7 @@ def _translated(error: DBAPIError) -> CitewellError:
         return StorageFull("the database's disk is full; nothing of this request was stored")
     for said, cause in _CAUSES.items():
         if said in reason:
-            return StoreUnavailable(cause)
+            return UnusableDatabase(cause)
     if isinstance(error, OperationalError) or error.connection_invalidated:
         return StoreUnavailable("the database does not answer")
     return StoreUnavailable("the database refused the request")

@@ -8,7 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-from service.adapters.sql.engine import Engines, begin
+from service.adapters.sql.engine import WHERE, Engines, UnusableDatabase, begin
 from service.errors import ConfigurationError
 
 _LOCK = 7_103_220_451_183_551_214  # PostgreSQL advisory lock: two processes never migrate at once
@@ -34,6 +34,13 @@ def _upgrade(connection: Connection) -> None:
 
 
 async def upgrade(engines: Engines) -> None:
-    """Bring the schema to this version. Safe to call at every start and from several processes."""
-    async with begin(engines.write) as connection:
-        await connection.run_sync(_upgrade)
+    """Bring the schema to this version. Safe to call at every start and from several processes.
+
+    Raises ConfigurationError, also for a file or a folder that has to be looked after by a person.
+    """
+    try:
+        async with begin(engines.write) as connection:
+            await connection.run_sync(_upgrade)
+    except UnusableDatabase as error:
+        place = engines.write.url.database
+        raise ConfigurationError(f"{error.detail} ({place}, see {WHERE})") from error

@@ -26,7 +26,7 @@ from service.search.request import ByQuery, BySelection, BySystem, Explain, Retr
 from service.settings import Settings, VectorMode
 from service.surfaces.cli.passages import say_passage
 from service.surfaces.cli.session import run
-from service.surfaces.cli.terminal import say, tell
+from service.surfaces.cli.terminal import counted, say, tell
 from service.surfaces.envelope import RetrievalOut, retrieval_out
 from service.surfaces.shipped import SILENT, ingest_products, load_shipped
 
@@ -50,7 +50,7 @@ async def _demonstrated(settings: Settings) -> None:
         loaded = await load_shipped(app, W)
         if loaded is None or loaded.failed:
             raise Unavailable("the shipped corpora could not be loaded")
-        say(f"{loaded.stored} documents with {loaded.passages} passages are stored.\n")
+        say(f"{counted(loaded.stored, 'document')} with {counted(loaded.passages, 'passage')} are stored.\n")
         await _ways_to_ask(app)
         await _new_version(app)
         await _retirement(app)

@@ -19,8 +19,9 @@ from service.settings import Settings, read_settings
 from service.surfaces.cli.options import Command, json_option, workspace_of, workspace_option
 from service.surfaces.cli.session import run
 from service.surfaces.cli.tagging import by_option, login_name
-from service.surfaces.cli.terminal import say, say_json, say_table, tell
+from service.surfaces.cli.terminal import counted, say, say_json, say_table, tell
 from service.surfaces.flag_readings import DEFAULT_SINCE, change_out, flag_out, shadow_report_out, since_of
+from service.surfaces.wire import utc_text
 
 CONNECTING_S = 3.0  # flagd's provider connects in the background
 DEFAULT = "(default)"
@@ -180,14 +181,14 @@ def _say_overview(overview: FlagOverview) -> None:
     say_table(
         ("at", "by", "workspace", "from", "to", "evaluation", "reason"),
         [
-            (c.at.isoformat(), c.who, _scope(c.workspace), c.before, c.after, _evaluation(c), c.reason)
+            (utc_text(c.at), c.who, _scope(c.workspace), c.before, c.after, _evaluation(c), c.reason)
             for c in overview.changes
         ],
     )
 
 
 def _say_report(report: ShadowReport) -> None:
-    say(f"{report.requests} requests compared since {report.since.isoformat()}")
+    say(f"{counted(report.requests, 'request')} compared since {utc_text(report.since)}")
     say_table(
         ("overlap@8 mean", "median", "same top 8", "compared"),
         [

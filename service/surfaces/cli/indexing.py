@@ -9,7 +9,7 @@ from service.model import Workspace
 from service.settings import Settings, read_settings
 from service.surfaces.cli.options import json_option, workspace_of, workspace_option
 from service.surfaces.cli.session import patient_application, run, without_vectors
-from service.surfaces.cli.terminal import say, say_json, say_table
+from service.surfaces.cli.terminal import counted, say, say_json, say_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def rebuild(*, workspace: str | None, as_json: bool) -> None:
     if as_json:
         say_json(status_out(found))
     else:
-        say(f"rebuilt: {sum(shard.documents for shard in found.shards)} passages at change {found.head}")
+        passages = sum(shard.documents for shard in found.shards)
+        say(f"rebuilt: {counted(passages, 'passage')} at change {found.head}")
 
 
 def status_out(found: IndexStatus) -> dict[str, object]:

@@ -18,7 +18,7 @@ from service.surfaces.cli.ingest_progress import open_watch
 from service.surfaces.cli.options import json_option, workspace_of, workspace_option
 from service.surfaces.cli.session import run, without_vectors
 from service.surfaces.cli.stopping import stopping_signals
-from service.surfaces.cli.terminal import say, say_json, tell
+from service.surfaces.cli.terminal import counted, say, say_json, tell
 from service.surfaces.wire import content_type as content_type_named
 
 
@@ -79,14 +79,14 @@ def ingest(
 def summary(report: IngestReport) -> str:
     """What an ingest did, in one line."""
     parts = [
-        f"{report.stored} documents stored ({report.passages} passages)",
+        f"{counted(report.stored, 'document')} stored ({counted(report.passages, 'passage')})",
         f"{report.superseded} superseded",
         f"{report.unchanged} unchanged",
         f"{report.failed} failed",
-        f"{report.files} files, {report.unchanged_files} of them unchanged",
+        f"{counted(report.files, 'file')}, {report.unchanged_files} of them unchanged",
     ]
     if report.skipped:
-        parts.append(f"{report.skipped} files skipped: hidden, or of no kind that is read")
+        parts.append(f"{counted(report.skipped, 'file')} skipped: hidden, or of no kind that is read")
     return ", ".join(parts)
 
 

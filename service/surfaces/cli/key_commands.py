@@ -2,13 +2,14 @@
 
 import click
 
-from service.bootstrap import keyring
+from service.bootstrap import keyring, utc_now
 from service.core.access import EVERY_WORKSPACE, ApiKey, KeyScope
 from service.ingest.keys import KeyOrder, MadeKey
 from service.settings import Settings, read_settings
 from service.surfaces.cli.options import json_option
 from service.surfaces.cli.session import run
 from service.surfaces.cli.terminal import say, say_json, say_table, tell
+from service.surfaces.wire import utc_text
 
 SCOPES = ",".join(scope.value for scope in KeyScope)
 
@@ -85,9 +86,12 @@ def list_(*, as_json: bool) -> None:
 @json_option
 def revoke(*, key_id: str, as_json: bool) -> None:
     """Revoke a key for good; every process has noticed after two seconds."""
+    began = utc_now()
     key = run(_revoke(read_settings(), key_id))
     if as_json:
         say_json(key_out(key))
+    elif key.revoked_at is not None and key.revoked_at < began:
+        say(f"{key.key_id} ({key.name}) was revoked already, at {key_out(key)['revoked_at']}")
     else:
         say(f"{key.key_id} ({key.name}) is revoked")
 
@@ -106,7 +110,7 @@ def key_out(key: ApiKey) -> dict[str, object]:
     }
     for name in MOMENTS:
         moment = getattr(key, name)
-        shown[name] = None if moment is None else moment.isoformat(timespec="seconds")
+        shown[name] = None if moment is None else utc_text(moment.replace(microsecond=0))
     return shown
 
 

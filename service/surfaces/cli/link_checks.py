@@ -14,7 +14,7 @@ from service.settings import Settings, read_settings
 from service.surfaces.cli import exit_codes
 from service.surfaces.cli.options import json_option, workspace_of, workspace_option
 from service.surfaces.cli.session import run
-from service.surfaces.cli.terminal import say, say_json, tell
+from service.surfaces.cli.terminal import counted, say, say_json, tell
 
 
 @click.group()
@@ -45,7 +45,7 @@ def check(*, allow_private: bool, second_look_after: float, workspace: str | Non
     else:
         say(
             f"{summary.checked} checked: {summary.alive} alive, {summary.dead} dead, {summary.refused} refused, "
-            f"{summary.undecided} undecided; {summary.changed} documents changed"
+            f"{summary.undecided} undecided; {counted(summary.changed, 'document')} changed"
         )
     if summary.checked and not summary.any_answer:
         tell("no server answered at all: look at this machine's network before trusting this")

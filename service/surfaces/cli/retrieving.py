@@ -15,12 +15,14 @@ from service.search.request import (
     View,
 )
 from service.settings import Settings, read_settings
+from service.surfaces.cli.asking import asked
 from service.surfaces.cli.options import json_option, workspace_of, workspace_option
 from service.surfaces.cli.passages import say_passages
 from service.surfaces.cli.session import patient_application, run
 from service.surfaces.cli.terminal import say_json
 from service.surfaces.envelope import retrieval_out
 from service.surfaces.wire import content_type as content_type_named
+from service.vector_parts import preload_vectors
 
 
 @click.command()
@@ -69,6 +71,7 @@ def retrieve(
         explain=Explain.ON if explain else Explain.OFF,
         drill=None if force_arm is None else parse_drill(force_arm),
     )
+    preload_vectors(settings)  # done while the event loop runs, it would hold up the flag and the index
     answer = run(_retrieved(settings, subject, options))
     shown = retrieval_out(answer, subject, options, Workspace(settings.workspace))
     if as_json:
@@ -79,19 +82,19 @@ def retrieve(
 
 def _subject(text: tuple[str, ...], system_id: str | None, option_ids: str | None) -> Subject:
     """The one thing that was asked about. Raises click.UsageError for none and for several."""
-    asked: list[Subject] = []
+    named: list[Subject] = []
     if text:
-        asked.append(ByQuery(" ".join(text)))
+        named.append(ByQuery(" ".join(text)))
     if system_id is not None:
-        asked.append(BySystem(system_id))
+        named.append(BySystem(system_id))
     if option_ids is not None:
         chosen = tuple(name.strip() for name in option_ids.split(",") if name.strip())
-        asked.append(BySelection(SelectionContext(chosen)))
-    if len(asked) != 1:
+        named.append(BySelection(SelectionContext(chosen)))
+    if len(named) != 1:
         raise click.UsageError("retrieve takes one of TEXT, --system and --options")
-    return asked[0]
+    return named[0]
 
 
 async def _retrieved(settings: Settings, subject: Subject, options: RetrieveOptions) -> Answer:
     async with patient_application(settings) as app:
-        return await app.retriever.retrieve(subject, options)
+        return await asked(app, subject, options)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
+from service.adapters.flags.settings import PATIENT
 from service.bootstrap import Application, application
 from service.settings import Settings, VectorMode
 from service.surfaces.cli.logs import logs_to_stderr
@@ -28,7 +29,7 @@ def without_vectors(settings: Settings) -> Settings:
 
 @asynccontextmanager
 async def patient_application(settings: Settings) -> AsyncIterator[Application]:
-    """An application whose reads wait until the index of this process is complete.
+    """An application whose reads wait until the index of this process is complete, and for the flag's holder.
 
     It searches by vectors where the settings say so, and leaves following the change log to the service.
     """
@@ -37,7 +38,7 @@ async def patient_application(settings: Settings) -> AsyncIterator[Application]:
         patient = patient.model_copy(update={"vectors": VectorMode.READ})
     told = asyncio.create_task(_tell_later())
     try:
-        async with application(patient) as app:
+        async with application(patient, PATIENT) as app:
             told.cancel()
             yield app
     finally:

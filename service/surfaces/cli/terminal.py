@@ -26,6 +26,13 @@ def tell(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
+def counted(count: int | None, thing: str) -> str:
+    """So many of something, by a noun that takes an s: 1 file, 2 files, unknown files."""
+    if count is None:
+        return f"unknown {thing}s"
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
 def say_json(value: object) -> None:
     """A result for programs: one JSON document in UTF-8."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -11,7 +11,7 @@ from service.settings import read_settings
 from service.surfaces.cli import vector_work
 from service.surfaces.cli.options import json_option
 from service.surfaces.cli.session import run
-from service.surfaces.cli.terminal import say, say_json, say_table, tell
+from service.surfaces.cli.terminal import counted, say, say_json, say_table, tell
 from service.surfaces.wire import utc_text
 
 
@@ -35,13 +35,14 @@ def status(*, as_json: bool) -> None:
         ("collection", "role", "model", "dimension"),
         [(one.name, one.role.value, one.model, str(one.dimension)) for one in known],
     )
-    points = "unknown" if found.points is None else str(found.points)
     say(
-        f"{points} points, {found.pending} changes pending, "
+        f"{counted(found.points, 'point')}, {counted(found.pending, 'change')} pending, "
         f"{found.lag_seconds or 0.0:.1f} s behind, {found.parked} parked"
     )
-    missing, orphan = ("unknown" if count is None else str(count) for count in (found.missing, found.orphan))
-    say(f"{missing} passages missing, {orphan} orphan points, beyond what pending changes explain")
+    say(
+        f"{counted(found.missing, 'passage')} missing, {counted(found.orphan, 'orphan point')}, "
+        "beyond what pending changes explain"
+    )
     if found.compared_at is not None:
         say(f"compared {utc_text(found.compared_at)} by {found.compared_by}")
     if found.workers:
@@ -49,6 +50,11 @@ def status(*, as_json: bool) -> None:
         say_table(columns, [_worker_row(one) for one in found.workers])
     if found.failure:
         tell(found.failure)
+    if found.points is None and is_held_by_another(found):
+        tell(
+            "what is unknown here the process that holds the vectors tells: its page /status and its metrics; "
+            "it compares rows and points every ten minutes"
+        )
 
 
 @vectors.command()
@@ -72,8 +78,9 @@ def worker() -> None:
 @click.option("--check", is_flag=True, help="Report only; repair nothing.")
 @json_option
 def reconcile(*, check: bool, as_json: bool) -> None:
-    """Compare rows and points by id, and repair what differs."""
-    found = run(vector_work.reconciled(read_settings(), repair=not check))
+    """Compare rows and points by id, and repair what differs. With --check no model is needed."""
+    work = vector_work.checked if check else vector_work.reconciled
+    found = run(work(read_settings()))
     if as_json:
         say_json(
             {
@@ -86,8 +93,8 @@ def reconcile(*, check: bool, as_json: bool) -> None:
         )
         return
     verb = "repaired" if found.repaired else "found"
-    say(f"{found.passages} passages, {found.points} points")
-    say(f"{verb}: {found.missing} missing, {found.orphans} orphans")
+    say(f"{counted(found.passages, 'passage')}, {counted(found.points, 'point')}: long passages have several")
+    say(f"{verb}: {counted(found.missing, 'passage')} missing, {counted(found.orphans, 'orphan point')}")
 
 
 @vectors.command()
@@ -109,7 +116,8 @@ def migrate(*, model: str, as_json: bool) -> None:
         say(f"{done.collection.name} serves already")
     else:
         say(
-            f"{done.collection.name} serves now: {done.passages} passages, {done.points} points, "
+            f"{done.collection.name} serves now: {counted(done.passages, 'passage')}, "
+            f"{counted(done.points, 'point')}, "
             f"recall@10 {done.recall or 0.0:.3f}. Set CITEWELL_EMBEDDING_MODEL={model}; drop the old one when "
             "nobody searches it any more."
         )
@@ -157,6 +165,11 @@ def status_out(found: VectorStatus, known: list[KnownCollection]) -> dict[str, o
         "fault": None if found.fault is None else found.fault.value,
         "reason": found.failure,
     }
+
+
+def is_held_by_another(found: VectorStatus) -> bool:
+    """Whether the store is well and another process's, as Qdrant Edge is that of a running service."""
+    return found.failure is not None and "another process holds" in found.failure
 
 
 def _worker_row(one: SeenWorker) -> tuple[str, str, str, str, str | None]:

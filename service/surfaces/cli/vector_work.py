@@ -6,9 +6,10 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from service.bootstrap import open_store
-from service.errors import Unavailable
+from service.errors import NotFound, Unavailable
 from service.ingest.migration import Migration, migrate
 from service.ingest.reconcile import Comparison, Reconciliation, compare, reconcile
 from service.ingest.store_pointer import repair_pointer
@@ -21,11 +22,11 @@ from service.ingest.vector_collections import (
 from service.ingest.vector_reporting import noted, reporting
 from service.ingest.vector_runner import VectorRunner
 from service.ingest.vector_status import VectorStatus, active_collection, vector_status
-from service.ingest.vectors import VectorWorker, WorkerCounters
+from service.ingest.vectors import StepOutcome, VectorWorker, WorkerCounters
 from service.ports.embedding import EncoderFailed, EncoderState, KnownCollection
 from service.ports.vector_reports import VectorReports
 from service.ports.vectors import VectorStoreError
-from service.settings import Settings, VectorMode
+from service.settings import Settings
 from service.surfaces.cli.terminal import tell
 from service.vector_parts import (
     deployment_of,
@@ -37,26 +38,29 @@ from service.vector_parts import (
     pointing,
 )
 
+if TYPE_CHECKING:
+    from embeddings.encoder_service import EncoderService
+
 MODEL_PATIENCE_S = 600.0  # a first load may fetch the model
 POLL_S = 0.1
+_FOLLOWS = "following the change log"
+_DUTIES = {
+    StepOutcome.WORKED: _FOLLOWS,
+    StepOutcome.IDLE: _FOLLOWS,
+    StepOutcome.OTHER_WORKER: "standing by: another worker follows the change log",
+    StepOutcome.OTHER_MODEL: "idle: another model's collection serves",
+    StepOutcome.NO_MODEL: "waiting for the model",
+}
 
 
 async def status(settings: Settings) -> tuple[VectorStatus, list[KnownCollection]]:
     """How far the index is; rows and points are compared for it. No model is loaded."""
-    without = settings.model_copy(update={"vectors": VectorMode.READ})
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(settings))
-        index = open_index(without, await deployment_of(without, store.engines))
-        stack.push_async_callback(index.close)
-        service, encoder = open_encoder(without, settings.embedding_model)
-        stack.push_async_callback(service.close)
-        ledger, reports = open_ledger(without, store.engines), open_reports(store.engines)
-        working = VectorWorker(ledger, index, encoder, settings.embedding_model)
+    async with _idle_worker(settings, settings.embedding_model) as working, _reports(settings) as reports:
         compared = await _compared(working)
         if compared is not None:
             await reports.note_comparison(noted(compared))
         found = await vector_status(working, None, compared, reports)
-        return found, list(await ledger.collections())
+        return found, list(await working.ledger.collections())
 
 
 async def sync(settings: Settings) -> WorkerCounters:
@@ -73,20 +77,45 @@ async def work(settings: Settings) -> None:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, runner.stop)
-        tell("following the change log (Ctrl-C stops)")
         async with _reports(settings) as reports, reporting(runner, reports), pointing(working):
-            await runner.run()
+            running = asyncio.create_task(runner.run())
+            await _tell_duties(runner, running)
+            await running
 
 
-async def reconciled(settings: Settings, *, repair: bool) -> Reconciliation:
+async def _tell_duties(runner: VectorRunner, running: asyncio.Task[None]) -> None:
+    """Say what the worker does, whenever that changes, until it ends."""
+    tell("the worker runs (Ctrl-C stops)")
+    said = ""
+    while True:
+        is_over = running.done()
+        duty = said if runner.outcome is None else _DUTIES[runner.outcome]
+        if duty != said:
+            tell(duty)
+        if is_over:
+            return
+        said = duty
+        await asyncio.wait([running], timeout=POLL_S)
+
+
+async def checked(settings: Settings) -> Reconciliation:
+    """Compare the collection that serves by id, whichever model it is of: none is loaded. Raises NotFound."""
+    async with _idle_worker(settings, settings.embedding_model) as working:
+        collection = active_collection(await working.ledger.collections())
+        if collection is None:
+            raise NotFound("there are no vectors yet")
+        return await reconcile(working, collection, repair=False)
+
+
+async def reconciled(settings: Settings) -> Reconciliation:
     """Compare by id, and repair. Raises Conflict, Unavailable before anything is repaired."""
     async with _ready_worker(settings, settings.embedding_model) as working:
         collection = await own_collection(working)
-        found = await reconcile(working, collection, repair=repair)
-        if repair:  # what is kept of the last comparison would still tell of what is repaired
-            await repair_pointer(working.ledger, working.index)
-            async with _reports(settings) as reports:
-                await reports.note_comparison(noted(await compare(working, collection)))
+        found = await reconcile(working, collection, repair=True)
+        # What is kept of the last comparison would still tell of what is repaired.
+        await repair_pointer(working.ledger, working.index)
+        async with _reports(settings) as reports:
+            await reports.note_comparison(noted(await compare(working, collection)))
         return found
 
 
@@ -114,15 +143,28 @@ async def dropped(settings: Settings, name: str) -> None:
 
 
 @asynccontextmanager
+async def _idle_worker(settings: Settings, model: str) -> AsyncIterator[VectorWorker]:
+    """A worker that never encodes: its model is not loaded. Raises ConfigurationError."""
+    async with AsyncExitStack() as stack:
+        yield (await _opened(stack, settings, model))[0]
+
+
+async def _opened(
+    stack: AsyncExitStack, settings: Settings, model: str
+) -> tuple[VectorWorker, "EncoderService"]:
+    store = await stack.enter_async_context(open_store(settings))
+    index = open_index(settings, await deployment_of(settings, store.engines))
+    stack.push_async_callback(index.close)
+    service, encoder = open_encoder(settings, model)
+    stack.push_async_callback(service.close)
+    return VectorWorker(open_ledger(settings, store.engines), index, encoder, model), service
+
+
+@asynccontextmanager
 async def _worker(settings: Settings, model: str) -> AsyncIterator[VectorWorker]:
     """A worker whose model is not loaded yet. Raises ConfigurationError, Unavailable for an ill encoder."""
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(settings))
-        index = open_index(settings, await deployment_of(settings, store.engines))
-        stack.push_async_callback(index.close)
-        service, encoder = open_encoder(settings, model)
-        stack.push_async_callback(service.close)
-        working = VectorWorker(open_ledger(settings, store.engines), index, encoder, model)
+        working, service = await _opened(stack, settings, model)
         stack.push_async_callback(working.release)
         service.start()
         try:

@@ -11,7 +11,7 @@ from service.settings import Settings, read_settings
 from service.surfaces.cli.options import json_option, workspace_of, workspace_option
 from service.surfaces.cli.session import run
 from service.surfaces.cli.terminal import say, say_json, say_table
-from service.surfaces.wire import VocabularyIn, decode_json, vocabulary_of, vocabulary_out
+from service.surfaces.wire import VocabularyIn, decode_json, utc_text, vocabulary_of, vocabulary_out
 
 
 @click.group()
@@ -48,7 +48,7 @@ def show(*, workspace: str | None, as_json: bool) -> None:
     say_table(
         ("system", "name", "retired"),
         [
-            (s.system_id, s.name, None if s.retired_at is None else s.retired_at.isoformat())
+            (s.system_id, s.name, None if s.retired_at is None else utc_text(s.retired_at))
             for s in found.systems
         ],
     )

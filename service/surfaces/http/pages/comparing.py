@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from service.model import RetrievedPassage
-from service.search.rank_moves import overlap, rank_moves
 from service.search.request import Answer, Arms, ArmState, RetrieveOptions, Subject
 from service.search.retrieve import Retriever
 from service.surfaces.http.pages.asked import FORCED_BUDGET_S
@@ -36,13 +35,30 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both orders. `is_fused` is false where the vector arm did not run: then the two are the same."""
+    """Both orders. `is_fused` is false where the vector arm did not run: then the two are the same.
+
+    `shared` passages are on both pages, `moved` of them in different places.
+    """
 
     lexical: tuple[Placed, ...]
     hybrid: tuple[Placed, ...]
     shared: int
     moved: int
     is_fused: bool
+
+    @property
+    def told(self) -> str:
+        """How the two pages differ, in a sentence."""
+        if self.shared == 0:
+            return "No passage is on both pages."
+        both = (
+            "1 passage is on both pages" if self.shared == 1 else f"{self.shared} passages are on both pages"
+        )
+        if self.moved == 0:
+            return f"{both}, in the same place." if self.shared == 1 else f"{both}, each in the same place."
+        if self.shared == 1:
+            return f"{both}, in another place."
+        return f"{both}; {self.moved} of them {'is' if self.moved == 1 else 'are'} in another place."
 
 
 async def both_ways(retriever: Retriever, subject: Subject, options: RetrieveOptions) -> Both:
@@ -56,11 +72,13 @@ async def both_ways(retriever: Retriever, subject: Subject, options: RetrieveOpt
 def compared(both: Both, hit_of: Callable[[RetrievedPassage, int], Hit]) -> Comparison:
     """The two orders with every passage's move, as the hybrid's reader sees it."""
     before, after = both.names
+    places = {name: place for place, name in enumerate(before)}
+    moves = [places[name] != place for place, name in enumerate(after) if name in places]
     return Comparison(
         lexical=_placed(both.lexical.results, after, hit_of, is_before=True),
         hybrid=_placed(both.hybrid.results, before, hit_of, is_before=False),
-        shared=round(overlap(before, after) * max(len(before), len(after))),
-        moved=len(rank_moves(before, after)),
+        shared=len(moves),
+        moved=sum(moves),
         is_fused=both.hybrid.vector.state is ArmState.RAN,
     )
 
