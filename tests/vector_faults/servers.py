@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,11 @@ from pathlib import Path
 import httpx
 import psutil
 
+from service.core.breaker import LONGEST_PAUSE_S
 from service.core.embedding_text import embedding_text
 from tests.embeddings.hash_encoder import HashEncoder
 from tests.http.calls import Json, document, part, read
-from tests.vector_faults.orders import words
+from tests.vector_faults.orders import House, words
 from tests.vectors.processes import running
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +96,7 @@ class Server:
         return part(read(answer), "parts", "vectors")
 
     async def metric(self, name: str) -> float | None:
-        """A gauge without labels, or None when it is not shown."""
+        """A sample by its name, labels and all, or None when it is not shown."""
         page = (await self.client.get("/metrics")).text
         found = [line.split()[1] for line in page.splitlines() if line.startswith(f"{name} ")]
         return float(found[0]) if found else None
@@ -111,10 +112,12 @@ class Server:
 
 @asynccontextmanager
 async def served(
-    data_dir: Path, variables: dict[str, str], encode_s: float = 0.0, flag_fresh_s: float = 1.0
+    house: House, variables: dict[str, str], encode_s: float = 0.0, flag_fresh_s: float = 1.0
 ) -> AsyncIterator[Server]:
-    """A server over a data folder until the block ends; what it says goes to a file beside the folder."""
-    environment = {**os.environ, **variables, "CITEWELL_DATA_DIR": str(data_dir)}  # noqa: TID251 - the server's
+    """A server over a house until the block ends; what it says goes to a file beside the data folder."""
+    data_dir = house.data_dir
+    its_own = {"CITEWELL_DATA_DIR": str(data_dir), "CITEWELL_DATABASE_URL": house.database_url}
+    environment = {**os.environ, **variables, **its_own}  # noqa: TID251 - the server's
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     told = [str(listening.fileno()), str(encode_s), str(flag_fresh_s)]
@@ -131,6 +134,19 @@ async def served(
     finally:
         process.terminate()
         await asyncio.to_thread(process.wait, PATIENCE_S)
+
+
+async def back(server: Server, hybrid: Mapping[str, Answered]) -> None:
+    """Wait until the hybrid answers are what they were before the fault.
+
+    It takes a second or two. A circuit that stays open for its longest pause after one short outage is
+    too slow, on the slowest machine.
+    """
+
+    async def as_before() -> bool:
+        return await server.ask_all() == hybrid
+
+    await until(as_before, LONGEST_PAUSE_S - 5.0)
 
 
 async def until(holds: Callable[[], Awaitable[bool]], patience: float = PATIENCE_S) -> None:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,7 @@ from service.adapters.sql.engine import database_url, open_engines
 from service.adapters.sql.rollout import SqlFlagLedger
 from service.ports.flag import FlagChange
 from tests.vector_faults.conftest import Stored
+from tests.vector_faults.orders import House
 from tests.vector_faults.servers import QUERIES, VECTORS_ON, Answered, served, until
 
 pytestmark = pytest.mark.anyio
@@ -22,9 +22,9 @@ CLIENTS = 3
 
 
 @asynccontextmanager
-async def flag_of(data_dir: Path) -> AsyncIterator[SqlFlagLedger]:
+async def flag_of(house: House) -> AsyncIterator[SqlFlagLedger]:
     """The flag's rows, from another process than the server's."""
-    engines = open_engines(database_url(f"sqlite:///{data_dir / 'citewell.db'}"))
+    engines = open_engines(database_url(house.database_url))
     try:
         yield SqlFlagLedger(engines)
     finally:
@@ -40,11 +40,11 @@ async def flip(ledger: SqlFlagLedger, state: str) -> None:
         )
 
 
-async def test_a_hundred_flips_over_http(stored: Stored, home: Path) -> None:
+async def test_a_hundred_flips_over_http(stored: Stored, house: House) -> None:
     """E12: while the flag flips 100 times under load every answer is a 200, wholly that of one state, and each
     state is seen after its flip.
     """
-    async with served(stored.copy(home), VECTORS_ON, flag_fresh_s=0.0) as server, flag_of(home) as ledger:
+    async with served(house, VECTORS_ON, flag_fresh_s=0.0) as server, flag_of(house) as ledger:
         await server.settled()
         await flip(ledger, "on")
         hybrid = await server.ask_all()

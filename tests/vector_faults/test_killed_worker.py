@@ -15,7 +15,8 @@ from tests.vector_faults.driver import SOURCES
 from tests.vector_faults.orders import Churn, HaltAt, House, Point, Report, Retire, Sight, Store, document
 from tests.vector_faults.victims import FORKSERVER, Household, household
 
-KILLS = {"sqlite": 20, "postgresql": 3}  # at each kind of point
+KILLS = 20  # at each kind of point
+MOMENTS = 6
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,11 +31,6 @@ def home_on(home: Path, database_url: str) -> Iterator[Household]:
     """A household on each kind of database."""
     with household(House(home, database_url)) as made:
         yield made
-
-
-def kills(database_url: str) -> int:
-    """How many kills this database gets."""
-    return KILLS[database_url.partition(":")[0]]
 
 
 def assert_equal_to_the_rows(sight: Sight) -> None:
@@ -87,11 +83,11 @@ def items_of(sight: Sight) -> set[str]:
     return {item_id for item_id, _ in sight.live}
 
 
-def test_killed_between_commit_and_upsert(home_on: Household, database_url: str) -> None:
+def test_killed_between_commit_and_upsert(home_on: Household) -> None:
     """C24: killed after SQL has committed and before the store was told, the next process makes it up."""
     live: set[ItemId] = set()
     report = home_on.recovered()
-    for seed in range(kills(database_url)):
+    for seed in range(KILLS):
         before = report.caught_up
         writes = writes_of(seed, random.Random(seed), live)  # noqa: S311 - what to write, not a secret
         point = Point.BEFORE_DELETE if isinstance(writes[0], Retire) else Point.BEFORE_UPSERT
@@ -101,13 +97,13 @@ def test_killed_between_commit_and_upsert(home_on: Household, database_url: str)
     home_on.leave()
 
 
-def test_killed_between_upsert_and_progress(home_on: Household, database_url: str) -> None:
+def test_killed_between_upsert_and_progress(home_on: Household) -> None:
     """C24: killed after the store has acknowledged and before progress is recorded, all of it is done again
     and nothing comes of that.
     """
     live: set[ItemId] = set()
     report = home_on.recovered()
-    for seed in range(kills(database_url)):
+    for seed in range(KILLS):
         writes = writes_of(seed, random.Random(seed), live)  # noqa: S311 - what to write, not a secret
         report = halted_and_recovered(home_on, HaltAt(writes, Point.BEFORE_PROGRESS))
         assert report.found.points == report.found.owed  # what was acknowledged has survived the kill
@@ -127,10 +123,10 @@ def test_killed_between_the_new_version_and_the_old(home_on: Household) -> None:
     home_on.leave()
 
 
-def test_killed_at_any_moment(home_on: Household, database_url: str) -> None:
+def test_killed_at_any_moment(home_on: Household) -> None:
     """C24: killed at random while captures and retirements go on, or while the next process catches up."""
     home_on.recovered()
-    for seed in range(max(3, kills(database_url) // 2)):
+    for seed in range(MOMENTS):
         chance = random.Random(1_000 + seed)  # noqa: S311 - when, not a secret
         home_on.order(Churn(seed))
         time.sleep(chance.uniform(0.0, 0.5))

@@ -2,16 +2,15 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
-from service.core.breaker import LONGEST_PAUSE_S
 from tests.faults.tmpfs import SmallDisk, small_disk
 from tests.http.calls import Json, document
-from tests.vector_faults.conftest import Stored
+from tests.vector_faults.conftest import ON_SQLITE, Stored, assert_lexical_where_degraded
+from tests.vector_faults.orders import House
 from tests.vector_faults.servers import (
     FLAG_ON,
     QUERIES,
@@ -19,6 +18,7 @@ from tests.vector_faults.servers import (
     VECTORS_ON,
     Answered,
     Server,
+    back,
     served,
     source,
     until,
@@ -29,7 +29,7 @@ from tests.vectors.processes import scribble
 pytestmark = pytest.mark.anyio
 
 STORE_REASONS = {"store_unavailable", "store_timeout", "store_error"}
-KILLS = 3
+KILLS = 2
 LOAD = 3  # clients that ask all the time
 FILES = [
     "segments/*/segment.json",
@@ -61,28 +61,7 @@ async def load(server: Server) -> AsyncIterator[list[tuple[str, Answered]]]:
         await asyncio.gather(*clients)
 
 
-def assert_lexical_where_degraded(
-    answers: list[tuple[str, Answered]], stored: Stored, reasons: set[str]
-) -> None:
-    """C27: without vectors the answer is the one of a service that never had any, to the byte."""
-    for query, answer in answers:
-        assert answer.ran or answer.reason in reasons, answer.reason
-        assert answer.ran or answer.kept == stored.lexical[query].kept
-
-
-async def back(server: Server, hybrid: Mapping[str, Answered]) -> None:
-    """Wait until the hybrid answers are what they were before the fault.
-
-    It takes a second or two. A circuit that stays open for its longest pause after one short outage is
-    too slow, on the slowest machine.
-    """
-
-    async def as_before() -> bool:
-        return await server.ask_all() == hybrid
-
-    await until(as_before, LONGEST_PAUSE_S - 5.0)
-
-
+@ON_SQLITE
 async def test_the_vectors_have_a_say(server: Server, stored: Stored) -> None:
     """C24: with vectors the same requests have other answers, or these tests would show nothing."""
     hybrid = await server.ask_all()
@@ -123,9 +102,20 @@ async def test_the_store_killed_in_mid_query(server: Server, stored: Stored) -> 
     await server.settled()
 
 
-@pytest.mark.parametrize("what", ["vectors", "vectors/*-1"])
-async def test_the_folder_deleted_while_running(server: Server, stored: Stored, what: str) -> None:
+@ON_SQLITE
+async def test_the_folder_deleted_while_running(server: Server, stored: Stored) -> None:
     """C27: with the store's folder gone answers go on, and it is filled again without encoding or a restart."""
+    await assert_filled_again(server, stored, "vectors")
+
+
+@ON_SQLITE
+async def test_a_collection_deleted_while_running(server: Server, stored: Stored) -> None:
+    """C27: so it is with the folder of one collection."""
+    await assert_filled_again(server, stored, "vectors/*-1")
+
+
+async def assert_filled_again(server: Server, stored: Stored, what: str) -> None:
+    """Delete a folder under load, and wait for its vectors to be back."""
     hybrid = await server.ask_all()
     async with load(server) as answers:
         (folder,) = server.data_dir.glob(what)
@@ -146,12 +136,14 @@ async def flushed(server: Server) -> None:
     await until(written)
 
 
+@ON_SQLITE
 async def test_the_log_is_flushed_under_load(server: Server) -> None:
     """C24: what was written leaves the store's log soon, although reads, and the worker's, never pause."""
     async with load(server):
         await flushed(server)
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("pattern", FILES)
 async def test_a_file_overwritten_and_the_process_killed(
     server: Server, stored: Stored, pattern: str
@@ -176,20 +168,20 @@ def late(number: int) -> Json:
 
 
 @asynccontextmanager
-async def on_a_small_disk(stored: Stored, home: Path) -> AsyncIterator[tuple[Server, SmallDisk]]:
+async def on_a_small_disk(house: House) -> AsyncIterator[tuple[Server, SmallDisk]]:
     """A server whose vectors, and nothing else, live on a disk of 128 megabytes."""
-    data_dir = stored.copy(home)
-    with small_disk(data_dir / "vectors", 128) as disk:
-        async with served(data_dir, {**VECTORS_ON, **FLAG_ON}) as server:
+    with small_disk(house.data_dir / "vectors", 128) as disk:
+        async with served(house, {**VECTORS_ON, **FLAG_ON}) as server:
             await server.settled()
             yield server, disk
 
 
-async def test_the_stores_disk_is_full(stored: Stored, home: Path) -> None:
+@ON_SQLITE
+async def test_the_stores_disk_is_full(house: House) -> None:
     """C27: with no space for vectors captures are stored and found at once, readiness says that vectors are
     behind or degraded, and with space again nothing stays pending.
     """
-    async with on_a_small_disk(stored, home) as (server, disk):
+    async with on_a_small_disk(house) as (server, disk):
         points = await server.metric("citewell_vector_points")
         disk.fill()
         for number in range(5):

@@ -50,7 +50,7 @@ class Builder:
         checkpoint = await on(self.threads.write, lambda: self.folder.load(path, database_id))
         if await self.feed.nonce(checkpoint.seq) != checkpoint.nonce:
             raise DamagedFolder(PUT_BACK)
-        engine = await on(self.threads.write, lambda: Engine(path))
+        engine = await on(self.threads.write, partial(self._engine, path))
         try:
             return await self._resume(path, engine, checkpoint, head)
         except (EngineError, Unavailable):
@@ -78,7 +78,7 @@ class Builder:
         path = await on(self.threads.write, self.folder.next_generation)
         engine: Engine | None = None
         try:
-            engine = await on(self.threads.write, lambda: Engine(path))
+            engine = await on(self.threads.write, partial(self._engine, path))
             return await self._fill(path, engine)
         except (EngineError, OSError, Unavailable):
             await self.throw_away(engine, path)
@@ -99,6 +99,9 @@ class Builder:
         built = Generation(path, engine, searcher, counts, seq, nonce, replay_until=seq, saved=False)
         built.wrote_at = time.monotonic()
         return built
+
+    def _engine(self, path: Path) -> Engine:
+        return Engine(path, partial(self.folder.require, path))
 
     async def throw_away(self, engine: Engine | None, path: Path) -> None:
         """Close an engine and remove its folder."""

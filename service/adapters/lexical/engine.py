@@ -11,7 +11,7 @@ left out of a pool bounds every document outside it.
 import json
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -183,10 +183,12 @@ class Engine:
     """One open index folder. Calls are blocking, and those that write are made one at a time.
 
     The writer costs seven threads and some megabytes, so it is there only from the first write to `release`.
+    `guard` is called before each write and commit, and raises OSError where they are not allowed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, guard: Callable[[], None] = lambda: None) -> None:
         self._writer: IndexWriter | None = None
+        self._guard = guard
         with _translated():
             folder.mkdir(parents=True, exist_ok=True)
             self._index = Index(SCHEMA, path=str(folder), reuse=True)
@@ -223,6 +225,7 @@ class Engine:
         """Make what was written durable and visible."""
         with _translated():
             if self._writer is not None:
+                self._guard()
                 self._writer.commit()
             self._index.reload()
         return self.searcher()
@@ -235,6 +238,7 @@ class Engine:
                 writer.wait_merging_threads()
 
     def _opened(self) -> IndexWriter:
+        self._guard()
         if self._writer is None:
             self._writer = self._index.writer(WRITER_HEAP, 1)
         return self._writer

@@ -8,6 +8,7 @@ that those which a crash or a merge left behind the last checkpoint are checked 
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import zlib
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+import structlog
 
 from service.adapters.lexical.checksums import all_intact
 from service.adapters.lexical.engine import FORMAT
@@ -23,7 +25,9 @@ from service.core.tokenize import RULES_VERSION
 from service.errors import ConfigurationError
 from service.model import Workspace
 
+_log = structlog.get_logger(__name__)
 MAX_SLOTS = 64
+_TRIES = 5  # at a lock file, while somebody deletes the folder
 _CHECKPOINT = "checkpoint"
 _LAYOUT = 2  # of the checkpoint
 VERSION = f"{FORMAT}.{RULES_VERSION}.{_LAYOUT}"
@@ -75,6 +79,7 @@ class Slot:
             lock, path = _take_slot(self._root)
         except ConfigurationError as error:
             raise OSError(str(error)) from error
+        _log.warning("lexical_slot_lost", lost=self.path.name, taken=path.name)
         self._lock.close()
         self._lock, self.path = lock, path
         self.taken += 1
@@ -88,21 +93,36 @@ def _take_slot(root: Path) -> tuple[IO[bytes], Path]:
     for number in range(MAX_SLOTS):
         path = root / f"slot-{number}"
         try:
-            lock = _open_lock(path)
+            lock = _locked(path)
         except OSError as error:
             raise ConfigurationError("the lexical index folder cannot be written") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            continue
-        return lock, path
+        if lock is not None:
+            return lock, path
     raise ConfigurationError(f"all {MAX_SLOTS} lexical index slots are in use by other processes")
 
 
-def _open_lock(slot: Path) -> IO[bytes]:
-    slot.mkdir(parents=True, exist_ok=True)
-    return (slot / "lock").open("wb")
+def _locked(slot: Path) -> IO[bytes] | None:
+    """A slot's lock file, locked; None where another process has it. Raises OSError.
+
+    Whoever deletes the folder between the opening and the locking leaves a lock on a file that nobody else sees.
+    """
+    for _ in range(_TRIES):
+        try:
+            slot.mkdir(parents=True, exist_ok=True)
+            lock = (slot / "lock").open("wb")
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            if isinstance(error, BlockingIOError):
+                return None
+            raise
+        if _is_file(lock, slot / "lock"):
+            return lock
+        lock.close()
+    raise OSError("the index folder is deleted again and again")
 
 
 def _is_file(opened: IO[bytes], path: Path) -> bool:
@@ -115,7 +135,11 @@ def _is_file(opened: IO[bytes], path: Path) -> bool:
 
 @dataclass(slots=True)
 class WorkspaceFolder:
-    """Generations of one workspace's index; the newest complete one is named by its checkpoint."""
+    """Generations of one workspace's index; the newest complete one is named by its checkpoint.
+
+    No name is used twice, by whatever process: who still has the files of a deleted generation open, and a merge
+    under way, never hits another's.
+    """
 
     slot: Slot
     name: str
@@ -135,8 +159,8 @@ class WorkspaceFolder:
     def next_generation(self) -> Path:
         """A new, empty folder for a rebuild. Raises OSError."""
         self.slot.keep()
-        numbers = [int(g.name[1:]) for g in self._generations()]
-        path = self.path / f"g{max(numbers, default=0) + 1:08d}"
+        numbers = [int(g.name[1:].partition("-")[0]) for g in self._generations()]
+        path = self.path / f"g{max(numbers, default=0) + 1:08d}-{secrets.token_hex(4)}"
         path.mkdir(parents=True)
         return self._noted(path)
 

@@ -18,7 +18,7 @@ from service.adapters.lexical.generation import Capture
 from service.adapters.lexical.memory import give_back
 from service.adapters.lexical.open_shards import OpenShards, in_use
 from service.adapters.lexical.scan import nothing_view, scan_view
-from service.adapters.lexical.shard import Shard, ShardState, ShardTiming
+from service.adapters.lexical.shard import TOLD, Shard, ShardState, ShardTiming
 from service.core.scoring import TermStatistics, WeightedTerm
 from service.errors import LexicalIndexUnavailable, Unavailable
 from service.model import ContentType, Workspace
@@ -145,7 +145,7 @@ class TantivyLexicalIndex:
             return TantivyView(shard, capture, self._searchers)
         if await self._are_few(shard.workspace, snapshot) if few is None else few:
             return await scan_view(shard.workspace, terms, snapshot)
-        raise LexicalIndexUnavailable("the lexical index is being rebuilt", retry_after=5)
+        raise LexicalIndexUnavailable(f"the lexical index {TOLD[shard.state]}", retry_after=5)
 
     async def _true_capture(
         self, shard: Shard, terms: Sequence[str], snapshot: ReadSnapshot

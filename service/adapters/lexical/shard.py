@@ -37,6 +37,15 @@ class ShardState(StrEnum):
     FAILED = "failed"
 
 
+# What anybody may be told of an index that does not answer. Its reason may name a path: that is for operators.
+TOLD = {
+    ShardState.READY: "has not caught up with the database yet",
+    ShardState.LOADING: "is being opened",
+    ShardState.BUILDING: "is being built",
+    ShardState.FAILED: "cannot be used; it is built anew as soon as that is possible",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ShardTiming:
     """In seconds. `grace` is how long stale passages stay for readers of an older snapshot."""
@@ -153,11 +162,16 @@ class Shard:
     async def advance(self, target: int) -> None:
         """Bring the index to at least `target`, building it first where there is none. Not to be cancelled."""
         await self.open()
+        await self._follow_or_build(target)
+        # That may have cost the index, and a build that was under way may show less than `target`.
+        if self._current is None:
+            await self._follow_or_build(target)
+
+    async def _follow_or_build(self, target: int) -> None:
         await self._build_if_due()
         async with self._lock:
             if self._current is not None and self._current.applied < target:
                 await self._guarded(self._followed(self._current, target))
-        await self._build_if_due()  # where that has cost the index
 
     async def _followed(self, current: Generation, target: int) -> None:
         await self._stay(current)

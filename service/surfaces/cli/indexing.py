@@ -28,7 +28,7 @@ def index() -> None:
 @index.command()
 @json_option
 def status(*, as_json: bool) -> None:
-    """Show how far the index of every workspace is."""
+    """Show how far the indexes are that are open: the configured workspace's and those changed last."""
     found = run(_status(read_settings()))
     if as_json:
         say_json(status_out(found))
