@@ -16,4 +16,5 @@ async def vectors(app: Application) -> AsyncIterator[Vectors]:
     index = LyingIndex(MemoryVectorIndex())
     made = Vectors(app, index, WordEncoder(), SqlVectorLedger(app.store.engines, "float32"))
     yield made
+    await made.arm.close()
     await index.close()
