@@ -213,7 +213,7 @@ class StoreUnavailable(Unavailable):
 
 
 class LexicalIndexUnavailable(Unavailable):
-    """The lexical index is being rebuilt and the corpus is too large to answer without it."""
+    """The lexical index cannot be used at the moment and the corpus is too large to answer without it."""
 
     code = "lexical_index_unavailable"
     title = "Lexical index unavailable"

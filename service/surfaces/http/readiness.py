@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from service.adapters.lexical.index import ShardStatus
+from service.adapters.lexical.shard import TOLD
 from service.bootstrap import Application
 from service.errors import Unavailable
 from service.ingest.vector_status import VectorStatus
@@ -172,7 +173,7 @@ def _lexical(lost: Sequence[ShardStatus], large: Sequence[ShardStatus]) -> PartO
     """The state of all indexes that this process ought to have, told without saying whose, or of how many."""
     if not lost:
         return part("ready")
-    why = f"an index is {(large or lost)[0].state.value}"
+    why = f"an index {TOLD[(large or lost)[0].state]}"
     if not large:
         return part("scanning", f"{why}; the rows are read instead")
     return part("unavailable", f"{why}; the rows are too many to read")
